@@ -1,0 +1,1 @@
+"""The agent: SDK options, prompt, translation of messages into events, the long-lived session, the ledger."""

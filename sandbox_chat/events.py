@@ -1,0 +1,358 @@
+"""The vocabulary of a chat: everything that happens is one of these events.
+
+The agent side produces events; the terminal, the headless printer, the journal and the exporters
+consume them. Replaying a journal through the same consumers rebuilds the same screen and the same
+totals, so an event holds everything that is needed to show it and nothing that changes later.
+
+Each event is a frozen dataclass whose JSON form is its fields plus ``type``. Every event has
+
+``at``
+    UTC time at which it happened, ISO 8601 with microseconds in JSON.
+``seq``
+    Number of the event in its session, from 1, without gaps. 0 means *not stamped yet*: the engine
+    stamps an event once, just before it is written to the journal and shown.
+
+Text in an event has been cleaned at the border (see ``text.py``): it holds no control bytes.
+Unknown ``type`` and unknown fields are ignored when reading, so that older programs can read newer
+journals.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Literal
+
+Stream = Literal["stdout", "stderr"]
+NoticeLevel = Literal["info", "warning", "error"]
+
+
+def utc_now() -> datetime:
+    """Return the present time in UTC."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Base of all events; see the module's text for ``at`` and ``seq``."""
+
+    type: ClassVar[str] = ""
+    at: datetime = field(default_factory=utc_now)
+    seq: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionStarted(Event):
+    """A session was opened, or opened again (then the same ``session_id`` comes a second time).
+
+    ``model`` is the name asked for, empty when the CLI's default is used; ``sandbox`` the back end
+    (``local``, ``e2b``, ``docker``, ``off``, ``unsafe-local``); ``demo`` is true when the offline
+    rule-based model answers.
+    """
+
+    type: ClassVar[str] = "session_started"
+    session_id: str
+    model: str
+    sandbox: str
+    demo: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status(Event):
+    """The state of a part of the program, for title lines; carries no content of the chat.
+
+    ``component`` is ``agent`` (states ``connecting``, ``ready``, ``lost``, ``closed``) or ``sandbox``
+    (states ``none``, ``starting``, ``ready``, ``busy``, ``lost``, ``closed``). ``text`` says more.
+    """
+
+    type: ClassVar[str] = "status"
+    component: Literal["agent", "sandbox"]
+    state: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnStarted(Event):
+    """The user's prompt was accepted; it is sent as soon as the agent can take it."""
+
+    type: ClassVar[str] = "turn_started"
+    turn_id: str
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThinkingDelta(Event):
+    """A piece of the model's thinking."""
+
+    type: ClassVar[str] = "thinking_delta"
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta(Event):
+    """A piece of the answer while it is written.
+
+    The pieces since the last ``text``, ``retry``, ``tool_started`` or ``turn_started`` make up the
+    open block. ``text`` replaces the open block by the whole one; ``retry`` withdraws it.
+    """
+
+    type: ClassVar[str] = "text_delta"
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text(Event):
+    """A whole block of the answer. Replaces the ``text_delta`` pieces that led to it, if any came."""
+
+    type: ClassVar[str] = "text"
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolInputDelta(Event):
+    """A piece of a tool call's arguments (partial JSON) while the model writes them.
+
+    Comes before ``tool_started`` of the same ``tool_use_id``, which holds the whole arguments.
+    The first one has an empty ``text``: a call has begun.
+    """
+
+    type: ClassVar[str] = "tool_input_delta"
+    tool_use_id: str
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolStarted(Event):
+    """A tool call begins. ``input`` is the whole of its arguments."""
+
+    type: ClassVar[str] = "tool_started"
+    tool_use_id: str
+    name: str
+    input: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOutput(Event):
+    """Output of a running tool call, as it comes."""
+
+    type: ClassVar[str] = "tool_output"
+    tool_use_id: str
+    stream: Stream
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextContent:
+    """Text in a tool's result."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImageContent:
+    """A picture in a tool's result, saved at ``path``; ``width`` and ``height`` in pixels.
+
+    ``path`` is absolute in a live event. In the journal it is relative to the session's folder.
+    """
+
+    path: str
+    mime: str
+    width: int
+    height: int
+
+
+Content = TextContent | ImageContent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolFinished(Event):
+    """A tool call ended. ``duration_ms`` counts from its start. ``interrupted``: the user stopped it."""
+
+    type: ClassVar[str] = "tool_finished"
+    tool_use_id: str
+    is_error: bool
+    content: tuple[Content, ...]
+    duration_ms: int
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry(Event):
+    """The request to the model failed and is tried again in ``delay_ms``. Withdraws the open text block."""
+
+    type: ClassVar[str] = "retry"
+    reason: str
+    attempt: int
+    delay_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice(Event):
+    """Something that the user should know: a full sentence with what to do."""
+
+    type: ClassVar[str] = "notice"
+    level: NoticeLevel
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one turn: read as input (not from the cache), written, read from and put into the cache."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_creation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ContextUse:
+    """How much of the model's context window is used, in tokens; ``max`` is 0 when it is not known."""
+
+    used: int = 0
+    max: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelUse:
+    """What one model used in the session up to now."""
+
+    model: str
+    usage: Usage
+    cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnFinished(Event):
+    """A turn ended, well or not.
+
+    ``subtype`` is the agent's (``success``, ``error_max_turns``, ``error_during_execution``, …).
+    ``is_error`` tells a failed turn even when the subtype is ``success`` (an endpoint that refused).
+    ``interrupted``: the user stopped it. ``duration_ms``, ``num_turns`` and ``usage`` are of this turn;
+    ``cost_usd`` of this turn and ``total_cost_usd`` of the session are ``None`` where a price is not
+    known. ``error`` is the sentence to show for a failed turn. ``models`` are the session's totals.
+    """
+
+    type: ClassVar[str] = "turn_finished"
+    turn_id: str
+    subtype: str
+    is_error: bool
+    interrupted: bool
+    num_turns: int
+    duration_ms: int
+    cost_usd: float | None
+    total_cost_usd: float | None
+    usage: Usage = Usage()
+    context: ContextUse = ContextUse()
+    error: str = ""
+    models: tuple[ModelUse, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFinished(Event):
+    """The session was closed in an orderly way."""
+
+    type: ClassVar[str] = "session_finished"
+
+
+EVENT_TYPES: dict[str, type[Event]] = {
+    cls.type: cls
+    for cls in (
+        SessionStarted, Status, TurnStarted, ThinkingDelta, TextDelta, Text, ToolInputDelta, ToolStarted,
+        ToolOutput, ToolFinished, Retry, Notice, TurnFinished, SessionFinished,
+    )
+}  # fmt: skip
+
+Sink = Callable[[Event], None]
+"""What takes events: a function that never blocks and never raises."""
+
+
+def to_dict(event: Event) -> dict[str, Any]:
+    """Return the JSON form of ``event`` as plain dictionaries and lists."""
+    out: dict[str, Any] = {
+        "type": event.type,
+        "seq": event.seq,
+        "at": event.at.isoformat(timespec="microseconds"),
+    }
+    for item in dataclasses.fields(event):
+        if item.name in out:
+            continue
+        out[item.name] = _plain(getattr(event, item.name))
+    return out
+
+
+def to_json(event: Event) -> str:
+    """Return the JSON form of ``event`` as one line without a newline. Lone surrogates are escaped."""
+    return (
+        json.dumps(to_dict(event), ensure_ascii=False, separators=(",", ":"))
+        .encode("utf-8", "backslashreplace")
+        .decode("utf-8")
+    )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, TextContent):
+        return {"type": "text", "text": value.text}
+    if isinstance(value, ImageContent):
+        return {"type": "image", **dataclasses.asdict(value)}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return value
+
+
+def from_dict(data: Mapping[str, Any]) -> Event | None:
+    """Rebuild an event from its JSON form; ``None`` for a type that this version does not know.
+
+    Raises ``ValueError`` when a known type lacks a field or holds a value of the wrong kind.
+    """
+    cls = EVENT_TYPES.get(str(data.get("type")))
+    if cls is None:
+        return None
+    values: dict[str, Any] = {}
+    try:
+        for item in dataclasses.fields(cls):
+            if item.name in data:
+                values[item.name] = _revive(item.name, data[item.name])
+        return cls(**values)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a valid {cls.type} event: {error}") from error
+
+
+def from_json(line: str) -> Event | None:
+    """Rebuild an event from a line of JSON. Raises ``ValueError`` when the line is not a valid event."""
+    data = json.loads(line)
+    if not isinstance(data, dict):
+        raise ValueError("not a JSON object")
+    return from_dict(data)
+
+
+def _revive(name: str, value: Any) -> Any:
+    if name == "at":
+        return datetime.fromisoformat(value)
+    if name == "usage":
+        return _usage(value)
+    if name == "context":
+        return ContextUse(used=int(value["used"]), max=int(value["max"]))
+    if name == "models":
+        return tuple(ModelUse(str(m["model"]), _usage(m["usage"]), m["cost_usd"]) for m in value)
+    if name == "content":
+        return tuple(_content(part) for part in value)
+    return value
+
+
+def _usage(value: Mapping[str, Any]) -> Usage:
+    return Usage(**{f.name: int(value.get(f.name, 0)) for f in dataclasses.fields(Usage)})
+
+
+def _content(part: Mapping[str, Any]) -> Content:
+    if part["type"] == "image":
+        return ImageContent(str(part["path"]), str(part["mime"]), int(part["width"]), int(part["height"]))
+    return TextContent(str(part["text"]))

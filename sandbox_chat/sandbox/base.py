@@ -1,0 +1,147 @@
+"""The protocol that every sandbox back end keeps, and its vocabulary.
+
+A back end is a plain blocking object. It is driven by one thread (``SandboxWorker``), which calls
+its methods one at a time; only ``interrupt`` and ``close`` may be called from other threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from sandbox_chat.events import Stream
+
+OutputSink = Callable[[Stream, str], None]
+"""Takes output while code runs. Called from the worker's thread; must return quickly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a back end can do beyond running code."""
+
+    network: bool = False
+    rich_output: bool = True
+    pause: bool = False
+    mcp: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RichOutput:
+    """One result or display of the code. ``data`` maps a MIME type to text, or to bytes for pictures."""
+
+    data: dict[str, str | bytes]
+    is_result: bool = False
+    """True for the value of the last expression, false for what was displayed on the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeError:
+    """The exception that ended the code. ``traceback`` is plain text without colours."""
+
+    name: str
+    value: str
+    traceback: str
+
+
+StopReason = Literal["", "timeout", "interrupted", "died"]
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What came of one run of code.
+
+    ``stdout`` and ``stderr`` are bounded by the back end's output limit (head and tail are kept and
+    what was cut is said in the text). ``stopped`` tells why the code did not run to its end:
+    ``timeout`` and ``interrupted`` keep the variables, ``died`` loses them (the next run starts afresh).
+    ``fresh`` is true when this run was the first in a new shell although an earlier one was lost.
+    """
+
+    stdout: str = ""
+    stderr: str = ""
+    outputs: tuple[RichOutput, ...] = ()
+    error: CodeError | None = None
+    stopped: StopReason = ""
+    duration_ms: int = 0
+    fresh: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """True when the code ran to its end without an exception."""
+        return self.error is None and not self.stopped
+
+    @property
+    def result_text(self) -> str:
+        """Plain text of the last expression's value, empty if there is none."""
+        for output in reversed(self.outputs):
+            if output.is_result:
+                value = output.data.get("text/plain", "")
+                return value if isinstance(value, str) else ""
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A file or folder in a sandbox. ``size`` in bytes, 0 for a folder; ``path`` is absolute."""
+
+    path: str
+    is_dir: bool
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxInfo:
+    """What a back end is: ``kind`` as in the settings, ``label`` for people, ``safe`` if code is isolated."""
+
+    kind: str
+    label: str
+    safe: bool = True
+    capabilities: Capabilities = field(default_factory=Capabilities)
+
+
+class SandboxError(Exception):
+    """The sandbox itself failed (not the code in it). The message says what happened and what to do."""
+
+
+class SandboxUnavailable(SandboxError):
+    """No sandbox of this kind can be had here: the message says why and what to do instead."""
+
+
+class SandboxClosed(SandboxError):
+    """The sandbox was used after it had been closed."""
+
+
+class SandboxFileError(SandboxError):
+    """A file operation failed for a reason of the caller's: no such file, too large, not permitted."""
+
+
+class Sandbox(Protocol):
+    """A back end: one isolated machine with one persistent Python shell."""
+
+    @property
+    def info(self) -> SandboxInfo:
+        """What this back end is."""
+
+    def start(self) -> None:
+        """Bring the sandbox up. Raises ``SandboxUnavailable`` or ``SandboxError``."""
+
+    def run_code(self, code: str, *, timeout: float, on_output: OutputSink | None = None) -> Execution:
+        """Run ``code`` in the persistent shell for at most ``timeout`` seconds.
+
+        Failures of the code are in the ``Execution``; ``SandboxError`` means that the sandbox failed.
+        """
+
+    def interrupt(self) -> None:
+        """Stop the code that runs now, keeping its variables. Does nothing when idle. Any thread."""
+
+    def write_file(self, path: str, data: bytes) -> str:
+        """Write ``data`` to ``path`` (relative ones are under ``/tmp``), making folders. Returns the absolute path."""
+
+    def read_file(self, path: str, *, max_bytes: int) -> bytes:
+        """Return the bytes of a regular file of at most ``max_bytes``. Raises ``SandboxFileError``."""
+
+    def list_files(self, path: str, *, limit: int) -> list[FileEntry]:
+        """List a folder by name, at most ``limit`` entries. Raises ``SandboxFileError``."""
+
+    def close(self) -> None:
+        """End the sandbox and everything in it, for good. Any thread, any number of times."""
