@@ -1,0 +1,321 @@
+"""One running chat: agent, tools, sandbox, demo and journal put together for a face.
+
+A face (terminal, headless) makes an ``Engine``, gives it a sink for events, and calls ``send``,
+``interrupt``, ``close``. Everything slow happens on the engine's own thread and on the sandbox
+worker's; the sink is called on those threads, one event at a time, each already in the journal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+import threading
+import uuid
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from sandbox_chat.events import (
+    Event,
+    Notice,
+    SessionFinished,
+    SessionStarted,
+    Sink,
+    Status,
+)
+from sandbox_chat.settings import ConfigError, Secret, Settings
+from sandbox_chat.text import clean
+
+if TYPE_CHECKING:
+    from sandbox_chat.agent.session import ChatSession, Endpoint
+    from sandbox_chat.demo.server import MessagesServer
+
+log = logging.getLogger(__name__)
+
+DEMO_MODEL = "demo"
+NO_MODEL = (
+    "No model is configured. Set ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL and ANTHROPIC_AUTH_TOKEN for a "
+    "gateway) in the environment or in .env, or use --demo, which needs no key."
+)
+
+
+class Engine:
+    """A chat session with all its parts.
+
+    Raises at once, before anything is started: ``ConfigError`` (no model), ``SandboxUnavailable``
+    (the sandbox asked for cannot exist here), ``SessionNotFound`` or ``SessionInUse`` (resume).
+    Each message is a sentence for the user.
+
+    ``sink`` takes the events of this run, ``replay`` the past ones of a resumed session, before
+    the first of this run. Neither may block or raise.
+    """
+
+    def __init__(
+        self, settings: Settings, sink: Sink, *, resume: str | None = None, replay: Sink | None = None
+    ) -> None:
+        from sandbox_chat.journal import Journal
+        from sandbox_chat.sandbox import make_worker
+
+        if not settings.demo and not settings.has_model:
+            raise ConfigError(NO_MODEL)
+        self.settings = settings
+        self.resumed = resume is not None
+        self.session_id = resume or str(uuid.uuid4())
+        self._sink = sink
+        self._replay = replay
+        self._lock = threading.RLock()  # orders stamping, journal and sink between the two threads
+        self._seq = 0
+        self._worker = make_worker(settings, on_state=self._sandbox_state)
+        root = settings.data_path / "sessions"
+        self._journal = (
+            Journal.open(root, self.session_id) if resume else Journal.create(root, self.session_id)
+        )
+        self._said_problem = ""
+        self._demo: MessagesServer | None = None
+        self._session: ChatSession | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._early: list[Callable[[], None]] = []  # commands that came before the loop was up
+        self._thread = threading.Thread(target=self._main, name="engine", daemon=True)
+        self._started = False
+        self._closing = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = threading.Event()
+
+    # -- commands (any thread) -------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the engine's thread and return at once."""
+        with self._lock:
+            if self._started or self._closing:
+                return
+            self._started = True
+        self._thread.start()
+
+    def send(self, prompt: str) -> str:
+        """Accept a prompt and return its turn id. It is sent when the turns before it are done."""
+        turn_id = uuid.uuid4().hex[:12]
+        self._command(lambda: self._send(turn_id, prompt))
+        return turn_id
+
+    def interrupt(self) -> None:
+        """Stop the running turn; what was written of the answer is kept."""
+        self._command(lambda: self._spawn(lambda session: session.interrupt()))
+
+    def set_model(self, name: str) -> None:
+        """Use another model from the next turn on."""
+        self._command(lambda: self._spawn(lambda session: session.set_model(name)))
+
+    def prestart_sandbox(self) -> None:
+        """Start the sandbox in the background, because a prompt is being typed. Local ones only: they cost nothing."""
+        if self._worker is not None and self.settings.sandbox in ("local", "unsafe-local"):
+            self._worker.prestart()
+
+    def close(self, timeout: float | None = None) -> None:
+        """End the session, the CLI and the sandbox. Blocks for at most about ``timeout`` seconds (a setting)."""
+        timeout = self.settings.close_timeout if timeout is None else timeout
+        with self._lock:
+            first = not self._closing
+            self._closing = True
+            started = self._started
+        if not started:
+            if first:
+                self._finish_unstarted(timeout)
+            return
+        if first:
+            self._command(lambda: self._stop.set() if self._stop else None)
+        # The session and the sandbox each keep the deadline; a little more for their bookkeeping.
+        if not self._closed.wait(timeout + 2.0):
+            log.warning("the engine did not close in time")
+            if self._worker is not None:
+                self._worker.close(timeout=0.5)
+
+    def _finish_unstarted(self, timeout: float) -> None:
+        if self._worker is not None:
+            self._worker.close(timeout)
+        self._journal.close()
+        self._closed.set()
+
+    def _command(self, action: Callable[[], Any]) -> None:
+        with self._lock:
+            loop = self._loop
+            if loop is None:
+                if not self._closed.is_set():
+                    self._early.append(action)
+                return
+        with contextlib.suppress(
+            RuntimeError
+        ):  # the loop was closed meanwhile: there is nothing left to command
+            loop.call_soon_threadsafe(action)
+
+    # -- the engine's thread ---------------------------------------------------------------------------
+
+    def _main(self) -> None:
+        try:
+            asyncio.run(self._run())
+        except Exception as error:
+            log.exception("the engine failed")
+            self.emit(
+                Notice(
+                    level="error",
+                    text=f"The session ended because of an internal fault ({type(error).__name__}: "
+                    f"{clean(self.settings.scrub(str(error)))[:300]}). What was shown is saved; resume it to go on.",
+                )
+            )
+            self.emit(Status(component="agent", state="closed"))
+        finally:
+            with self._lock:
+                self._loop = None
+            if self._worker is not None:
+                self._worker.close(self.settings.close_timeout)
+            if self._demo is not None:
+                self._demo.close()
+            self.emit(SessionFinished())
+            self._journal.close()
+            self._closed.set()
+
+    async def _run(self) -> None:
+        self._stop = asyncio.Event()
+        self._seq = self._journal.last_seq
+        if self.resumed:
+            self._load_past()
+        self.emit(
+            SessionStarted(
+                session_id=self.session_id,
+                model=DEMO_MODEL if self.settings.demo else self.settings.model,
+                sandbox=self.settings.sandbox,
+                demo=self.settings.demo,
+            )
+        )
+        self.emit(Status(component="agent", state="connecting"))
+        for warning in self.settings.warnings:
+            self.emit(Notice(level="warning", text=clean(warning)))
+        endpoint = await self._endpoint()
+        session = self._session = self._make_session(endpoint)
+        with self._lock:
+            self._loop = asyncio.get_running_loop()
+            early, self._early = self._early, []
+        for action in early:
+            action()
+        if self._closing:
+            self._stop.set()
+        try:
+            await self._until_stopped(self._connect(session))
+        finally:
+            await session.close()
+
+    async def _connect(self, session: ChatSession) -> None:
+        """Connect; a failure is shown and leaves the engine up, so that what was typed can still be saved."""
+        from sandbox_chat.agent.session import AgentError
+
+        try:
+            await session.connect()
+        except AgentError as error:
+            self.emit(Notice(level="error", text=clean(self.settings.scrub(str(error)))))
+
+    async def _until_stopped(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run ``work`` and wait for the order to stop, which also cuts the work short."""
+        assert self._stop is not None
+        task = asyncio.ensure_future(work)
+        stop = asyncio.ensure_future(self._stop.wait())
+        try:
+            await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                task.result()
+                await stop
+        finally:
+            for each in (task, stop):
+                each.cancel()
+            await asyncio.gather(task, stop, return_exceptions=True)
+
+    async def _endpoint(self) -> Endpoint:
+        from sandbox_chat.agent.session import Endpoint
+
+        settings = self.settings
+        if settings.demo:
+            self._demo = await asyncio.to_thread(start_demo)
+            return Endpoint(
+                base_url=self._demo.url,
+                auth_token=Secret(self._demo.token),
+                api_key=Secret(""),
+                model=DEMO_MODEL,
+                use_login=False,
+            )
+        return Endpoint(
+            base_url=settings.anthropic_base_url,
+            auth_token=settings.anthropic_auth_token,
+            api_key=settings.anthropic_api_key,
+            model=settings.model,
+            use_login=settings.claude_login,
+        )
+
+    def _make_session(self, endpoint: Endpoint) -> ChatSession:
+        from sandbox_chat.agent.session import ChatSession
+
+        return ChatSession(
+            self.settings,
+            session_id=self.session_id,
+            resume=self.resumed,
+            endpoint=endpoint,
+            worker=self._worker,
+            save_picture=self._journal.save_picture,
+            emit=self.emit,
+            home=self.settings.data_path / "claude",
+        )
+
+    def _send(self, turn_id: str, prompt: str) -> None:
+        self._spawn(lambda session: session.send(turn_id, prompt))
+
+    def _spawn(self, action: Callable[[ChatSession], Coroutine[Any, Any, None]]) -> None:
+        """Start a command of the session as a task of the engine's loop."""
+        if self._session is None:
+            return
+        task = asyncio.ensure_future(action(self._session))
+        self._tasks.add(task)
+        task.add_done_callback(self._command_done)
+
+    def _command_done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a command failed", exc_info=error)
+            text = clean(self.settings.scrub(str(error)))[:300]
+            self.emit(Notice(level="error", text=f"That did not work ({type(error).__name__}: {text})."))
+
+    # -- events ----------------------------------------------------------------------------------------
+
+    def emit(self, event: Event) -> None:
+        """Stamp an event, write it to the journal, show it. Any thread."""
+        with self._lock:
+            self._seq += 1
+            stamped = dataclasses.replace(event, seq=self._seq)
+            self._journal.append(stamped)
+            self._show(stamped)
+            problem = self._journal.problem
+            if problem != self._said_problem:
+                self._said_problem = problem
+                text = problem or "The session is being saved again."
+                self.emit(Notice(level="warning" if problem else "info", text=clean(text)))
+
+    def _show(self, event: Event) -> None:
+        try:
+            self._sink(event)
+        except Exception:
+            log.exception("the face failed to take an event")
+
+    def _load_past(self) -> None:
+        for event in self._journal.events():
+            if self._replay is not None:
+                self._replay(event)
+
+    def _sandbox_state(self, state: str, text: str) -> None:
+        self.emit(Status(component="sandbox", state=state, text=clean(text)))
+
+
+def start_demo() -> MessagesServer:
+    """Start the demo model's endpoint on loopback. Blocks until it accepts connections."""
+    from sandbox_chat.demo import DemoModel, MessagesServer
+
+    server = MessagesServer(DemoModel())
+    server.start()
+    return server
