@@ -23,6 +23,7 @@ from sandbox_chat.events import (
     SessionStarted,
     Sink,
     Status,
+    TurnFinished,
 )
 from sandbox_chat.settings import ConfigError, Secret, Settings
 from sandbox_chat.text import clean
@@ -74,6 +75,7 @@ class Engine:
         self._said_problem = ""
         self._demo: MessagesServer | None = None
         self._session: ChatSession | None = None
+        self._earlier: TurnFinished | None = None  # of a resumed session: its totals go on
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._early: list[Callable[[], None]] = []  # commands that came before the loop was up
@@ -262,6 +264,7 @@ class Engine:
             save_picture=self._journal.save_picture,
             emit=self.emit,
             home=self.settings.data_path / "claude",
+            earlier=self._earlier,
         )
 
     def _send(self, turn_id: str, prompt: str) -> None:
@@ -304,7 +307,10 @@ class Engine:
             log.exception("the face failed to take an event")
 
     def _load_past(self) -> None:
+        """Show what happened in earlier runs, and note the totals that are carried on."""
         for event in self._journal.events():
+            if isinstance(event, TurnFinished):
+                self._earlier = event
             if self._replay is not None:
                 self._replay(event)
 
@@ -314,7 +320,8 @@ class Engine:
 
 def start_demo() -> MessagesServer:
     """Start the demo model's endpoint on loopback. Blocks until it accepts connections."""
-    from sandbox_chat.demo import DemoModel, MessagesServer
+    from sandbox_chat.demo.model import DemoModel
+    from sandbox_chat.demo.server import MessagesServer
 
     server = MessagesServer(DemoModel())
     server.start()

@@ -21,13 +21,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 Stream = Literal["stdout", "stderr"]
 NoticeLevel = Literal["info", "warning", "error"]
+Component = Literal["agent", "sandbox"]
 
 
 def utc_now() -> datetime:
@@ -69,7 +71,7 @@ class Status(Event):
     """
 
     type: ClassVar[str] = "status"
-    component: Literal["agent", "sandbox"]
+    component: Component
     state: str
     text: str = ""
 
@@ -320,9 +322,9 @@ def from_dict(data: Mapping[str, Any]) -> Event | None:
     try:
         for item in dataclasses.fields(cls):
             if item.name in data:
-                values[item.name] = _revive(item.name, data[item.name])
+                values[item.name] = _revive(item.name, str(item.type), data[item.name])
         return cls(**values)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"not a valid {cls.type} event: {error}") from error
 
 
@@ -334,15 +336,37 @@ def from_json(line: str) -> Event | None:
     return from_dict(data)
 
 
-def _revive(name: str, value: Any) -> Any:
+_KINDS: dict[str, Callable[[Any], bool]] = {
+    "str": lambda value: isinstance(value, str),
+    "bool": lambda value: isinstance(value, bool),
+    "int": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "float | None": lambda value: value is None or _is_number(value),
+    "Mapping[str, Any]": lambda value: isinstance(value, dict),
+    "Stream": lambda value: value in get_args(Stream),
+    "NoticeLevel": lambda value: value in get_args(NoticeLevel),
+    "Component": lambda value: value in get_args(Component),
+}
+"""What a field of the annotation may hold in JSON. Fields that are missing here are rebuilt by ``_revive``."""
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _revive(name: str, kind: str, value: Any) -> Any:
+    if kind in _KINDS:
+        if not _KINDS[kind](value):
+            raise TypeError(f"{name} is not of type {kind}")
+        return value
     if name == "at":
-        return datetime.fromisoformat(value)
+        time = datetime.fromisoformat(value)
+        return time if time.tzinfo else time.replace(tzinfo=UTC)
     if name == "usage":
         return _usage(value)
     if name == "context":
         return ContextUse(used=int(value["used"]), max=int(value["max"]))
     if name == "models":
-        return tuple(ModelUse(str(m["model"]), _usage(m["usage"]), m["cost_usd"]) for m in value)
+        return tuple(_model_use(part) for part in value)
     if name == "content":
         return tuple(_content(part) for part in value)
     return value
@@ -350,6 +374,11 @@ def _revive(name: str, value: Any) -> Any:
 
 def _usage(value: Mapping[str, Any]) -> Usage:
     return Usage(**{f.name: int(value.get(f.name, 0)) for f in dataclasses.fields(Usage)})
+
+
+def _model_use(part: Mapping[str, Any]) -> ModelUse:
+    cost = _revive("cost_usd", "float | None", part["cost_usd"])
+    return ModelUse(str(part["model"]), _usage(part["usage"]), cost)
 
 
 def _content(part: Mapping[str, Any]) -> Content:

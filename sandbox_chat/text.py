@@ -61,17 +61,21 @@ def clean_output(text: str) -> str:
 
     A carriage return goes back to the line's start, so only what was last written there remains.
     """
-    text = text.replace("\r\n", "\n")
     if "\r" in text:
+        text = _SGR.sub("", text).replace("\r\n", "\n")  # colours take no room on a line
         text = "\n".join(_settle(line) for line in text.split("\n"))
     return clean(text)
 
 
 def _settle(line: str) -> str:
-    shown = ""
-    for part in line.split("\r"):
-        shown = part + shown[len(part) :]
-    return shown
+    """What a terminal shows of ``line``: from the last part backwards, each adds only what sticks out."""
+    pieces: list[str] = []
+    width = 0
+    for part in reversed(line.split("\r")):
+        if len(part) > width:
+            pieces.append(part[width:])
+            width = len(part)
+    return "".join(pieces)
 
 
 def clean_line(text: str, limit: int = 200) -> str:
@@ -86,11 +90,11 @@ def bound(text: str, limit: int, *, what: str = "characters") -> str:
         return text
     head = limit * 2 // 3
     tail = limit - head
-    return f"{text[:head]}\n[… {len(text) - limit:,} {what} cut out of {len(text):,} …]\n{text[-tail:]}"
+    return f"{text[:head]}\n[… {len(text) - limit:,} {what} cut out of {len(text):,} …]\n{text[len(text) - tail :]}"
 
 
 def bound_tail(text: str, limit: int, *, what: str = "characters") -> str:
     """Return the last ``limit`` characters of ``text`` after a line that says what was cut."""
     if len(text) <= limit:
         return text
-    return f"[… {len(text) - limit:,} {what} cut out of {len(text):,} …]\n{text[-limit:]}"
+    return f"[… {len(text) - limit:,} {what} cut out of {len(text):,} …]\n{text[len(text) - limit :]}"

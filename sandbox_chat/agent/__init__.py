@@ -1,1 +1,4 @@
-"""The agent: SDK options, prompt, translation of messages into events, the long-lived session, the ledger."""
+"""The agent: one long-lived client of the SDK, its messages as events, its cost.
+
+``session`` is light to import; the SDK is imported when a session connects.
+"""

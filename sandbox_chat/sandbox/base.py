@@ -111,6 +111,10 @@ class SandboxClosed(SandboxError):
     """The sandbox was used after it had been closed."""
 
 
+class SandboxLost(SandboxError):
+    """The shell is gone, and the operation was not begun. The worker starts a new one and tries once more."""
+
+
 class SandboxFileError(SandboxError):
     """A file operation failed for a reason of the caller's: no such file, too large, not permitted."""
 

@@ -85,13 +85,14 @@ def serve(
     *steps: Step | Callable[[Request], Answer],
     function: Callable[[Request], Answer] | None = None,
     after: Step | None = None,
+    probe: Step = "Hi",
     token: str | None = None,
 ) -> Iterator[MessagesServer]:
     """A started server that answers with ``steps`` in order, or with ``function``; closed at the end.
 
     ``server.responder`` is the ``Script`` (``add`` appends more).
     """
-    script = Script(function if function is not None else list(steps), after=after)
+    script = Script(function if function is not None else list(steps), after=after, probe=probe)
     with MessagesServer(script, token=token) as server:
         yield server
 

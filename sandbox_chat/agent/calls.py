@@ -1,0 +1,107 @@
+"""The tool calls of a session: each started once and finished once, whoever tells of it first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sandbox_chat.events import Content, ToolFinished, ToolStarted
+from sandbox_chat.text import clean, clean_line
+
+
+@dataclass(slots=True)
+class _Call:
+    start: float
+    handled: bool = False  # our own handler runs it, so its end comes from there
+    done: bool = False
+
+
+class Calls:
+    """Knows which calls are under way and drops what is told twice.
+
+    A call is told of by the CLI's messages (``started``, ``result``) and by our handlers (``handler_started``,
+    ``handler_finished``), in any order.
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[str, _Call] = {}
+
+    @property
+    def open(self) -> list[str]:
+        """Ids of the calls that have started and not finished."""
+        return [call_id for call_id, call in self._calls.items() if not call.done]
+
+    @property
+    def handling(self) -> list[str]:
+        """Ids of the open calls that our handlers run."""
+        return [call_id for call_id, call in self._calls.items() if call.handled and not call.done]
+
+    def started(self, call_id: str, name: str, arguments: Mapping[str, Any]) -> ToolStarted | None:
+        """A call was announced; returns the event unless it was sent already."""
+        if call_id in self._calls:
+            return None
+        self._calls[call_id] = _Call(time.monotonic())
+        return ToolStarted(tool_use_id=call_id, name=clean_line(name), input=clean_values(arguments))
+
+    def handler_started(self, call_id: str, name: str, arguments: Mapping[str, Any]) -> ToolStarted | None:
+        """Our handler took a call on."""
+        event = self.started(call_id, name, arguments)
+        self._calls[call_id].handled = True
+        return event
+
+    def handler_finished(
+        self,
+        call_id: str,
+        content: tuple[Content, ...],
+        *,
+        is_error: bool,
+        interrupted: bool,
+        duration_ms: int,
+    ) -> ToolFinished | None:
+        """Our handler is done with a call."""
+        return self._finish(call_id, content, is_error, interrupted, duration_ms)
+
+    def result(self, call_id: str, content: tuple[Content, ...], *, is_error: bool) -> ToolFinished | None:
+        """The CLI told of a call's result: that counts only when no handler of ours runs it."""
+        call = self._calls.get(call_id)
+        if call is None or call.handled:
+            return None
+        return self._finish(call_id, content, is_error, False, int((time.monotonic() - call.start) * 1000))
+
+    def abandon(self, content: tuple[Content, ...], *, interrupted: bool) -> list[ToolFinished]:
+        """Finish every open call: nothing more will be told of it."""
+        events = []
+        for call_id in self.open:
+            duration = int((time.monotonic() - self._calls[call_id].start) * 1000)
+            event = self._finish(call_id, content, True, interrupted, duration)
+            if event is not None:
+                events.append(event)
+        return events
+
+    def _finish(
+        self, call_id: str, content: tuple[Content, ...], is_error: bool, interrupted: bool, duration_ms: int
+    ) -> ToolFinished | None:
+        call = self._calls.get(call_id)
+        if call is None or call.done:
+            return None
+        call.done = True
+        return ToolFinished(
+            tool_use_id=call_id,
+            is_error=is_error,
+            content=content,
+            duration_ms=duration_ms,
+            interrupted=interrupted,
+        )
+
+
+def clean_values(value: Any) -> Any:
+    """Return JSON data with every text in it cleaned, keys too."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, Mapping):
+        return {clean(str(key)): clean_values(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [clean_values(item) for item in value]
+    return value

@@ -1,0 +1,141 @@
+"""Makes the connections of a session: the first, and new ones to the same session when a CLI was lost.
+
+Imports the SDK: import this module where it is used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from claude_agent_sdk import Message
+
+from sandbox_chat.agent.connection import Connection
+from sandbox_chat.agent.endpoint import Endpoint
+from sandbox_chat.agent.errors import AgentError
+from sandbox_chat.agent.ledger import Ledger, Totals, saved_totals
+from sandbox_chat.agent.options import Folders, build_options
+from sandbox_chat.settings import Settings
+from sandbox_chat.text import clean
+
+log = logging.getLogger(__name__)
+
+NOT_FOUND = "No conversation found"
+IN_USE = "is already in use"
+FORGOTTEN = (
+    "The agent's own record of this conversation was not found, so it does not know what was said before. "
+    "Tell it again what matters."
+)
+
+
+class Connector:
+    """Knows how to start a CLI for one session.
+
+    ``resume``: the session was begun in an earlier run of the program. ``server`` is the tools' MCP server.
+    ``notify`` takes a sentence for the user.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        endpoint: Endpoint,
+        *,
+        session_id: str,
+        resume: bool,
+        home: Path,
+        server: Any | None,
+        ledger: Ledger,
+        on_message: Callable[[Message], None],
+        on_lost: Callable[[str], None],
+        notify: Callable[[str], None],
+    ) -> None:
+        self._settings = settings
+        self._endpoint = endpoint
+        self._session_id = session_id
+        self._new_run = resume
+        self._home = home
+        self._temp: Path | None = None
+        self._server = server
+        self._ledger = ledger
+        self._on_message = on_message
+        self._on_lost = on_lost
+        self._notify = notify
+        self.recorded = resume
+        """Whether the CLI should have a record of the session: set when a prompt was sent."""
+
+    async def open(self, model: str) -> Connection:
+        """Start a CLI that goes on with the session. Raises ``AgentError``."""
+        await asyncio.to_thread(self._make_folders)
+        resume = self.recorded
+        try:
+            connection = await self._open(model, resume=resume)
+        except AgentError as error:
+            words = str(error)
+            if resume and NOT_FOUND in words:
+                connection = await self._open(model, resume=False)
+                if self._new_run:
+                    self._notify(FORGOTTEN)
+            elif not resume and IN_USE in words:
+                connection = await self._open(model, resume=True)
+            else:
+                raise
+        return connection
+
+    async def clean_up(self) -> None:
+        """Remove the temporary folder."""
+        if self._temp is not None:
+            temp, self._temp = self._temp, None
+            await asyncio.to_thread(shutil.rmtree, temp, ignore_errors=True)
+
+    async def _open(self, model: str, *, resume: bool) -> Connection:
+        folders = self._folders()
+        options = build_options(
+            self._settings,
+            self._endpoint,
+            folders,
+            session_id=self._session_id,
+            resume=resume,
+            new_run=self._new_run,
+            server=self._server,
+            model=model,
+            on_stderr=self._log_line,
+        )
+        totals: Totals | None = Totals()
+        if resume:
+            totals = await asyncio.to_thread(saved_totals, self._config(folders), self._session_id)
+        connection = Connection(options, on_message=self._on_message, on_lost=self._on_lost)
+        await connection.open(self._settings.connect_timeout)
+        self._ledger.start_from(totals)
+        return connection
+
+    def _make_folders(self) -> None:
+        try:
+            if self._temp is None or not self._temp.is_dir():
+                # In the system's place: the CLI makes a socket there, whose path must stay short.
+                self._temp = Path(tempfile.mkdtemp(prefix="sandbox-chat-"))
+        except OSError as error:
+            raise AgentError(
+                f"No temporary folder can be made ({error.strerror}), and the agent needs one. "
+                "Make room, or set TMPDIR to a folder that can be written."
+            ) from None
+        self._folders().make()
+
+    def _folders(self) -> Folders:
+        assert self._temp is not None
+        return Folders(home=self._home, temp=self._temp)
+
+    def _config(self, folders: Folders) -> Path:
+        """The CLI's configuration folder, where its records of sessions are."""
+        if not self._endpoint.use_login:
+            return folders.config
+        own = os.environ.get("CLAUDE_CONFIG_DIR")
+        return Path(own) if own else Path.home() / ".claude"
+
+    def _log_line(self, line: str) -> None:
+        log.info("agent: %s", clean(self._settings.scrub(line))[:2000])

@@ -1,0 +1,217 @@
+"""The SDK's messages as events: a small state machine without side effects.
+
+Imports the SDK: import this module where it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from claude_agent_sdk import (
+    AssistantMessage,
+    Message,
+    RateLimitEvent,
+    ResultMessage,
+    StreamEvent,
+    SystemMessage,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    UserMessage,
+)
+
+from sandbox_chat.agent.calls import Calls
+from sandbox_chat.agent.errors import Failure, retry_reason
+from sandbox_chat.agent.ledger import turn_usage
+from sandbox_chat.events import (
+    Content,
+    Event,
+    Notice,
+    Retry,
+    Text,
+    TextContent,
+    TextDelta,
+    ThinkingDelta,
+    ToolInputDelta,
+)
+from sandbox_chat.text import bound, clean, clean_line
+
+SYNTHETIC = "<synthetic>"
+ABORTED = ("aborted_streaming", "aborted_tools")
+RESULT_LIMIT = 20_000
+"""Characters of a result that does not come from our own tools."""
+
+
+class Translator:
+    """Translates the messages of one session, in order.
+
+    ``calls`` drops what is told twice of a tool call. Messages of subagents are left out, and so are
+    prompts that the CLI writes in the user's name.
+    """
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._open: list[str] = []
+        self._thought = False
+        self._tools: dict[int, tuple[str, str]] = {}
+        self._error: tuple[str, str] = ("", "")
+        self.context_used = 0
+        """Tokens of the context after the last request, by its own usage."""
+
+    def begin(self) -> None:
+        """A turn begins."""
+        self._open.clear()
+        self._tools.clear()
+        self._thought = False
+        self._error = ("", "")
+
+    def feed(self, message: Message) -> list[Event]:
+        """Return the events that ``message`` stands for, in order; none for most."""
+        return list(self._events(message))
+
+    def close(self) -> list[Event]:
+        """A turn ends: return what is left open of the answer as a whole block."""
+        rest = "".join(self._open)
+        self._open.clear()
+        return [Text(text=rest)] if rest.strip() else []
+
+    def failure(self, result: ResultMessage) -> Failure:
+        """Return how a turn failed, from its result and the synthetic answer before it."""
+        kind, words = self._error
+        errors = [text for text in result.errors or () if not text.startswith("[ede_diagnostic]")]
+        return Failure(
+            subtype=result.subtype,
+            reason=result.terminal_reason or "",
+            status=result.api_error_status or 0,
+            kind=kind,
+            text="; ".join(errors) or result.result or words,
+        )
+
+    def _events(self, message: Message) -> Iterator[Event]:
+        if isinstance(message, StreamEvent):
+            if message.parent_tool_use_id is None:
+                yield from self._stream(message.event)
+        elif isinstance(message, AssistantMessage):
+            if message.parent_tool_use_id is None:
+                yield from self._assistant(message)
+        elif isinstance(message, UserMessage):
+            if message.parent_tool_use_id is None and not isinstance(message.content, str):
+                yield from self._results(message.content)
+        elif isinstance(message, SystemMessage):
+            yield from self._system(message.subtype, message.data)
+        elif isinstance(message, RateLimitEvent) and message.rate_limit_info.status != "allowed":
+            yield Notice(
+                level="warning",
+                text="The account is near or at its limit of use for now; requests may be refused until it is renewed.",
+            )
+
+    def _stream(self, event: Mapping[str, Any]) -> Iterator[Event]:
+        match event.get("type"):
+            case "message_start":
+                if self._open:  # the reply before was cut and is written anew
+                    self._open.clear()
+                    yield Retry(reason="the reply was cut", attempt=1, delay_ms=0)
+                self._tools.clear()
+                self._thought = False
+                self._note_usage(event.get("message", {}).get("usage"))
+            case "content_block_start":
+                block = event.get("content_block", {})
+                if block.get("type") == "tool_use":
+                    call = (str(block.get("id")), clean_line(str(block.get("name"))))
+                    self._tools[int(event.get("index", 0))] = call
+                    yield ToolInputDelta(tool_use_id=call[0], name=call[1], text="")
+            case "content_block_delta":
+                yield from self._delta(int(event.get("index", 0)), event.get("delta", {}))
+            case "message_delta":
+                self._note_usage(event.get("usage"))
+
+    def _delta(self, index: int, delta: Mapping[str, Any]) -> Iterator[Event]:
+        match delta.get("type"):
+            case "text_delta" if delta.get("text"):
+                text = clean(str(delta["text"]))
+                self._open.append(text)
+                yield TextDelta(text=text)
+            case "thinking_delta" if delta.get("thinking"):
+                self._thought = True
+                yield ThinkingDelta(text=clean(str(delta["thinking"])))
+            case "input_json_delta" if delta.get("partial_json") and index in self._tools:
+                call_id, name = self._tools[index]
+                yield ToolInputDelta(tool_use_id=call_id, name=name, text=clean(str(delta["partial_json"])))
+
+    def _note_usage(self, usage: Any) -> None:
+        if isinstance(usage, Mapping):
+            used = turn_usage(usage)
+            total = used.input + used.output + used.cache_read + used.cache_creation
+            self.context_used = total or self.context_used
+
+    def _assistant(self, message: AssistantMessage) -> Iterator[Event]:
+        if message.model == SYNTHETIC or message.error:
+            words = " ".join(block.text for block in message.content if isinstance(block, TextBlock))
+            self._error = (message.error or "", words)
+            return
+        for block in message.content:
+            if isinstance(block, TextBlock):
+                self._open.clear()
+                if block.text.strip():
+                    yield Text(text=clean(block.text))
+            elif isinstance(block, ThinkingBlock):
+                if not self._thought and block.thinking:
+                    yield ThinkingDelta(text=clean(block.thinking))
+                self._thought = False
+            elif isinstance(block, ToolUseBlock):
+                started = self._calls.started(block.id, block.name, block.input)
+                if started is not None:
+                    yield started
+
+    def _results(self, blocks: Iterable[Any]) -> Iterator[Event]:
+        for block in blocks:
+            if isinstance(block, ToolResultBlock):
+                finished = self._calls.result(
+                    block.tool_use_id, _content(block.content), is_error=bool(block.is_error)
+                )
+                if finished is not None:
+                    yield finished
+
+    def _system(self, subtype: str, data: Mapping[str, Any]) -> Iterator[Event]:
+        match subtype:
+            case "api_retry":
+                self._open.clear()
+                status = data.get("error_status")
+                yield Retry(
+                    reason=retry_reason(
+                        status if isinstance(status, int) else None, str(data.get("error", ""))
+                    ),
+                    attempt=_whole(data.get("attempt")),
+                    delay_ms=_whole(data.get("retry_delay_ms")),
+                )
+            case "compact_boundary":
+                text = "The conversation had become long: its older part was replaced by a summary for the model."
+                yield Notice(level="info", text=text)
+            case "model_fallback":
+                yield Notice(
+                    level="warning", text="The model could not be used; another one answers in its place."
+                )
+            case "informational" if data.get("content"):
+                yield Notice(level="info", text=clean_line(str(data["content"]), 500))
+
+
+def was_aborted(result: ResultMessage) -> bool:
+    """True when a turn ended because it was interrupted."""
+    return result.terminal_reason in ABORTED
+
+
+def _content(content: str | list[dict[str, Any]] | None) -> tuple[Content, ...]:
+    """The texts of a result that the CLI tells of; pictures are left out, ours are told of by the handler."""
+    if isinstance(content, str):
+        texts = [content]
+    else:
+        texts = [str(part.get("text", "")) for part in content or () if part.get("type") == "text"]
+    text = "\n".join(texts)
+    text = text.replace("<tool_use_error>", "").replace("</tool_use_error>", "").strip()
+    return (TextContent(bound(clean(text), RESULT_LIMIT)),) if text else ()
+
+
+def _whole(value: Any) -> int:
+    return int(value) if isinstance(value, int | float) else 0

@@ -1,0 +1,199 @@
+"""A turn, and how its end, its tool calls and the state of the agent are told in events."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sandbox_chat.agent.calls import Calls
+from sandbox_chat.agent.endpoint import Endpoint
+from sandbox_chat.agent.errors import turn_error
+from sandbox_chat.agent.ledger import Ledger
+from sandbox_chat.events import (
+    ContextUse,
+    Event,
+    Notice,
+    Sink,
+    Status,
+    Stream,
+    TextContent,
+    ToolOutput,
+    TurnFinished,
+    TurnStarted,
+)
+from sandbox_chat.settings import Settings
+from sandbox_chat.text import clean, clean_line
+from sandbox_chat.tools.context import ToolOutcome
+
+if TYPE_CHECKING:
+    from claude_agent_sdk import Message, ResultMessage
+
+    from sandbox_chat.agent.translate import Translator
+
+FAILED = "error_during_execution"
+"""The subtype of a turn that has no result of the CLI; its own name for one that did not end well."""
+TOOL_GRACE = 1.5
+"""Seconds that tool calls may take to end after their turn: the sandbox kills what does not stop within 1 s."""
+
+
+@dataclass(slots=True, eq=False)
+class Turn:
+    """A prompt and what has become of it.
+
+    ``result`` gets the CLI's result, or ``None`` when none will come. ``ready``: the CLI took it up and can be
+    interrupted. ``stopped``: the user interrupted it, at ``stopped_at`` (``time.monotonic``).
+    """
+
+    turn_id: str
+    prompt: str
+    result: asyncio.Future[ResultMessage | None]
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    stopped: asyncio.Event = field(default_factory=asyncio.Event)
+    start: float = field(default_factory=time.monotonic)
+    stopped_at: float = 0.0
+    sent: bool = False
+    stopper: asyncio.Task[None] | None = None
+
+
+class Reporter:
+    """Emits the events of a session. Holds what is needed for that: calls, ledger, translator."""
+
+    def __init__(self, settings: Settings, endpoint: Endpoint, emit: Sink, ledger: Ledger) -> None:
+        self._settings = settings
+        self._endpoint = endpoint
+        self._emit = emit
+        self.calls = Calls()
+        self.ledger = ledger
+        self.translator: Translator | None = None
+        """Set when the SDK has been imported."""
+        self._call_ended = asyncio.Event()
+
+    def status(self, state: str, text: str = "") -> None:
+        """Tell the state of the agent."""
+        self._emit(Status(component="agent", state=state, text=clean_line(text, 500)))
+
+    def warn(self, text: str) -> None:
+        """Tell the user a sentence."""
+        self._emit(Notice(level="warning", text=clean(text)))
+
+    def scrub(self, error: object) -> str:
+        """Return an exception's words, clean and without credentials."""
+        return clean(self._settings.scrub(str(error))) or type(error).__name__
+
+    def message(self, message: Message) -> None:
+        """Emit what a message of the CLI stands for."""
+        if self.translator is not None:
+            for event in self.translator.feed(message):
+                self._emit(event)
+
+    # -- tools -----------------------------------------------------------------------------------------
+
+    def tool_started(self, call_id: str, name: str, arguments: Mapping[str, Any]) -> None:
+        """Our handler took on a call."""
+        self._emit_if(self.calls.handler_started(call_id, name, arguments))
+
+    def tool_output(self, call_id: str, stream: Stream, text: str) -> None:
+        """A running call wrote something."""
+        if call_id in self.calls.handling:
+            self._emit(ToolOutput(tool_use_id=call_id, stream=stream, text=text))
+
+    def tool_finished(self, call_id: str, outcome: ToolOutcome, duration_ms: int) -> None:
+        """Our handler is done with a call."""
+        self._emit_if(
+            self.calls.handler_finished(
+                call_id,
+                outcome.display,
+                is_error=outcome.is_error,
+                interrupted=outcome.interrupted,
+                duration_ms=duration_ms,
+            )
+        )
+        self._call_ended.set()
+
+    async def calls_ended(self) -> None:
+        """Wait a little for our handlers to end: their events belong to this turn."""
+        try:
+            async with asyncio.timeout(TOOL_GRACE):
+                while self.calls.handling:
+                    self._call_ended.clear()
+                    await self._call_ended.wait()
+        except TimeoutError:
+            return
+
+    # -- turns -----------------------------------------------------------------------------------------
+
+    def begin(self, turn: Turn) -> None:
+        """Tell that a prompt was accepted."""
+        self._emit(TurnStarted(turn_id=turn.turn_id, prompt=clean(turn.prompt)))
+
+    def close_blocks(self, *, interrupted: bool) -> None:
+        """Finish the calls that nothing more will be told of, and the block that was being written."""
+        words = "The call was stopped before it ended." if interrupted else "No result of this call came."
+        for finished in self.calls.abandon((TextContent(words),), interrupted=interrupted):
+            self._emit(finished)
+        if self.translator is not None:
+            for event in self.translator.close():
+                self._emit(event)
+
+    def end(self, turn: Turn, *, interrupted: bool = False, error: str = "", cost_known: bool = True) -> None:
+        """Tell the end of a turn that has no result. ``cost_known`` is false if it may have cost something."""
+        figures = self.ledger.figures
+        self._emit(
+            TurnFinished(
+                turn_id=turn.turn_id,
+                subtype=FAILED,
+                is_error=bool(error),
+                interrupted=interrupted,
+                num_turns=0,
+                duration_ms=_since(turn.start),
+                cost_usd=0.0 if cost_known else None,
+                total_cost_usd=figures.total_cost_usd,
+                context=ContextUse(max=figures.context_max),
+                error=clean(error),
+                models=figures.models,
+            )
+        )
+
+    def finish(
+        self, turn: Turn, result: ResultMessage, *, aborted: bool, context: Mapping[str, Any], model: str
+    ) -> None:
+        """Tell the end of a turn with its result. ``context`` is the CLI's account of the context, or empty."""
+        assert self.translator is not None
+        model_usage: Mapping[str, Any] | None = result.model_usage
+        figures = self.ledger.turn(result.total_cost_usd, model_usage, result.usage)
+        failed = result.is_error and not aborted
+        error = ""
+        if failed:
+            failure = self.translator.failure(result)
+            error = turn_error(failure, self._endpoint, self._settings, model=model)
+        used = context.get("totalTokens")
+        self._emit(
+            TurnFinished(
+                turn_id=turn.turn_id,
+                subtype=result.subtype,
+                is_error=failed,
+                interrupted=aborted,
+                num_turns=result.num_turns,
+                duration_ms=_since(turn.start),
+                cost_usd=figures.cost_usd,
+                total_cost_usd=figures.total_cost_usd,
+                usage=figures.usage,
+                context=ContextUse(
+                    used=used if isinstance(used, int) and used > 0 else self.translator.context_used,
+                    max=figures.context_max,
+                ),
+                error=clean(error),
+                models=figures.models,
+            )
+        )
+
+    def _emit_if(self, event: Event | None) -> None:
+        if event is not None:
+            self._emit(event)
+
+
+def _since(start: float) -> int:
+    return int((time.monotonic() - start) * 1000)

@@ -1,0 +1,96 @@
+"""File operations for the host, done inside the sandbox and so with its rights only."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+HOME = "/tmp"  # noqa: S108 - the sandbox's own folder, where relative paths begin
+_MAX_CHUNK = 32 << 20
+
+
+class FileError(Exception):
+    """The operation cannot be done; the message is a sentence for the model."""
+
+
+def absolute(path: str) -> str:
+    """Return ``path`` as an absolute one; relative ones are under ``/tmp``, ``~`` is the home folder."""
+    if not path or "\0" in path:
+        raise FileError("The path is empty or holds a null byte.")
+    return os.path.normpath(os.path.join(HOME, os.path.expanduser(path)))  # noqa: PTH118, PTH111 - text, not a Path
+
+
+def write(path: str, data: bytes, *, append: bool) -> dict[str, Any]:
+    """Write ``data`` to ``path`` or add it at the end, making folders. Returns ``{"path"}``."""
+    full = absolute(path)
+    try:
+        Path(full).parent.mkdir(parents=True, exist_ok=True)
+        # Never wait for the reader of a named pipe.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | (os.O_APPEND if append else os.O_TRUNC)
+        fd = os.open(full, flags, 0o644)
+        with os.fdopen(fd, "wb", buffering=0) as file:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise FileError(f"{full} is not a regular file.")
+            rest = memoryview(data)
+            while rest:
+                rest = rest[file.write(rest) :]
+    except OSError as error:
+        raise FileError(_sentence(full, error, "written")) from None
+    return {"path": full}
+
+
+def read(path: str, offset: int, size: int) -> tuple[dict[str, Any], bytes]:
+    """Return ``({"path", "size"}, part)`` of a regular file: at most ``size`` bytes from ``offset``."""
+    full = absolute(path)
+    try:
+        fd = os.open(full, os.O_RDONLY | os.O_NONBLOCK)
+        with os.fdopen(fd, "rb", buffering=0) as file:
+            info = os.fstat(fd)
+            if stat.S_ISDIR(info.st_mode):
+                raise FileError(f"{full} is a folder, not a file.")
+            if not stat.S_ISREG(info.st_mode):
+                raise FileError(f"{full} is not a regular file.")
+            file.seek(offset)
+            wanted = min(size, _MAX_CHUNK)
+            parts = bytearray()
+            while len(parts) < wanted and (part := file.read(wanted - len(parts))):
+                parts += part
+            return {"path": full, "size": info.st_size}, bytes(parts)
+    except OSError as error:
+        raise FileError(_sentence(full, error, "read")) from None
+
+
+def entries(path: str, limit: int) -> dict[str, Any]:
+    """Return ``{"path", "entries": [[name, is_dir, size], …], "total"}``, by name, at most ``limit``."""
+    full = absolute(path)
+    total = 0
+
+    def scan() -> Any:
+        nonlocal total
+        with os.scandir(full) as found:
+            for entry in found:
+                total += 1
+                yield entry.name, entry
+
+    try:
+        chosen = heapq.nsmallest(limit, scan(), key=lambda pair: pair[0])
+    except OSError as error:
+        raise FileError(_sentence(full, error, "listed")) from None
+    rows = []
+    for name, entry in chosen:
+        try:
+            is_dir = entry.is_dir()
+            size = 0 if is_dir else entry.stat(follow_symlinks=False).st_size
+        except OSError:
+            is_dir, size = False, 0
+        rows.append([name, is_dir, size])
+    return {"path": full, "entries": rows, "total": total}
+
+
+def _sentence(path: str, error: OSError, what: str) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"There is no file or folder {path} in the sandbox."
+    return f"{path} cannot be {what} in the sandbox: {(error.strerror or str(error)).lower()}."

@@ -1,0 +1,90 @@
+"""The processes beside the guest: which there are, and ending those that a stopped run leaves."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+
+_PASSES = 50
+_PAUSE = 0.01
+_MANY = 64
+_EVERYBODY = -1  # all processes of the namespace but the first and the caller
+
+
+def others(*, alone: bool) -> set[int]:
+    """Ids of the processes that code has started.
+
+    ``alone``: the guest has a process namespace to itself, so that everything but the first process
+    and the guest is meant. Otherwise its descendants and the members of its session.
+    """
+    me = os.getpid()
+    parents: dict[int, int] = {}
+    found: set[int] = set()
+    session = os.getsid(0)
+    for name in os.listdir("/proc"):  # noqa: PTH208 - names only, quickly
+        if not name.isdigit():
+            continue
+        pid = int(name)
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123 - on the way of every run
+                fields = file.read().rpartition(b")")[2].split()
+        except OSError:
+            continue
+        if fields[0] in (b"Z", b"X"):
+            continue
+        parents[pid] = int(fields[1])
+        if alone or int(fields[3]) == session:
+            found.add(pid)
+    if not alone:
+        below = {me}
+        grown = True
+        while grown:
+            more = {pid for pid, parent in parents.items() if parent in below} - below
+            below |= more
+            grown = bool(more)
+        found |= below
+    return found - {1, me}
+
+
+def last_id() -> int:
+    """Return the newest process id that was given out in this process namespace."""
+    with open("/proc/loadavg", "rb") as file:  # noqa: PTH123 - on the way of every run
+        return int(file.read().split()[-1])
+
+
+def freeze_if_many(before: int) -> None:
+    """Stop everything else at once when very many processes were started since ``last_id`` was ``before``.
+
+    A fork bomb takes the processor from the guest, which then could not end it within its time.
+    """
+    if last_id() - before > _MANY:
+        _signal(_EVERYBODY, signal.SIGSTOP)
+
+
+def end_new(before: set[int], *, alone: bool) -> int:
+    """Kill every process that is not in ``before``, until none is left. Returns how many were seen."""
+    seen: set[int] = set()
+    for _ in range(_PASSES):
+        if alone:  # all are stopped before the first is killed, so that none can start another meanwhile
+            _signal(_EVERYBODY, signal.SIGSTOP)
+        new = others(alone=alone) - before
+        if not new:
+            break
+        seen |= new
+        for pid in new:
+            _signal(pid, signal.SIGKILL)
+        time.sleep(_PAUSE)
+    if alone:
+        _signal(_EVERYBODY, signal.SIGCONT)
+    if len(seen) > _MANY:
+        for pid in seen:  # nobody else will wait for what a fork bomb leaves
+            with contextlib.suppress(OSError):
+                os.waitpid(pid, os.WNOHANG)
+    return len(seen)
+
+
+def _signal(pid: int, number: int) -> None:
+    with contextlib.suppress(OSError):
+        os.kill(pid, number)

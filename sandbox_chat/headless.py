@@ -1,0 +1,343 @@
+"""One prompt without a screen: the same session, printed as plain text or as one event a line.
+
+Plain: the answer goes to stdout as it is written; tool calls, notices and the cost go to stderr.
+JSON: each event is one line on stdout, flushed, and nothing else is written there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import queue
+import signal
+import sys
+import time
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
+
+from sandbox_chat.events import (
+    Event,
+    ImageContent,
+    Notice,
+    Retry,
+    SessionFinished,
+    SessionStarted,
+    Text,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+    to_json,
+)
+from sandbox_chat.plain import content_text, duration_text, last_line, outcome, tool_name, turn_line
+from sandbox_chat.settings import ConfigError, Settings
+from sandbox_chat.text import clean_line
+
+if TYPE_CHECKING:
+    from sandbox_chat.engine import Engine
+
+OK, FAILED, INTERRUPTED, PIPE_CLOSED = 0, 1, 130, 141
+
+PROMPT_LIMIT = 2_000_000
+"""Characters of the longest prompt that is accepted: beyond any model's context, so surely a mistake."""
+
+
+class Printer(Protocol):
+    """Shows events. May raise ``BrokenPipeError`` when the reader has gone."""
+
+    def take(self, event: Event) -> None:
+        """Show one event."""
+
+
+class JsonPrinter:
+    """Prints each event as one line of JSON."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def take(self, event: Event) -> None:
+        """Print one event."""
+        self._out.write(to_json(event) + "\n")
+        self._out.flush()
+
+
+class PlainPrinter:
+    """Prints the answer to ``out`` and all that goes with it to ``err``."""
+
+    def __init__(self, out: TextIO, err: TextIO) -> None:
+        self._out = out
+        self._err = err
+        self._shared = _is_terminal(out) and _is_terminal(err)
+        self._open = ""  # what was printed of the block that is being written
+        self._blocks = 0
+        self._mid_line = False
+        self._names: dict[str, str] = {}
+        self._session_id = ""
+
+    def take(self, event: Event) -> None:
+        """Show one event, if it is one that plain text shows."""
+        match event:
+            case TextDelta(text=text):
+                self._piece(text)
+            case Text(text=text):
+                self._whole(text)
+            case Retry():
+                self._end_block()
+                wait = duration_text(event.delay_ms)
+                self._aside(f"asking again in {wait} (attempt {event.attempt}): {clean_line(event.reason)}")
+            case ToolStarted():
+                self._names[event.tool_use_id] = tool_name(event.name)
+                self._end_block()
+            case ToolFinished():
+                self._tool(event)
+            case Notice():
+                self._aside(f"{event.level}: {event.text}")
+            case TurnFinished():
+                self._end_block()
+                if event.error:
+                    self._aside(f"error: {event.error}")
+                self._aside(f"{turn_line(event)} · session {self._session_id}")
+            case SessionStarted():
+                self._session_id = event.session_id
+                if event.demo:
+                    self._aside("demo: rules answer here, no model")
+                if event.sandbox == "unsafe-local":
+                    self._aside("warning: code runs without isolation (unsafe-local)")
+            case _:
+                return
+
+    def _write(self, text: str) -> None:
+        if not text:
+            return
+        self._out.write(text)
+        self._out.flush()
+        self._mid_line = not text.endswith("\n")
+
+    def _piece(self, text: str) -> None:
+        if not self._open and text:
+            if self._blocks:
+                self._write("\n")
+            self._blocks += 1
+        self._open += text
+        self._write(text)
+
+    def _whole(self, text: str) -> None:
+        """Print what is missing of the whole block; all of it when other text was streamed before."""
+        if self._open and not text.startswith(self._open):
+            self._end_block()
+        self._piece(text[len(self._open) :])
+        self._end_block()
+
+    def _end_block(self) -> None:
+        if self._mid_line:
+            self._write("\n")
+        self._open = ""
+
+    def _tool(self, event: ToolFinished) -> None:
+        name = self._names.get(event.tool_use_id, "tool")
+        line = f"· {name} {duration_text(event.duration_ms)} {outcome(event)}"
+        if event.is_error and not event.interrupted:
+            line += f": {clean_line(last_line(content_text(event.content)), 300)}"
+        self._aside(line)
+        for part in event.content:
+            if isinstance(part, ImageContent):
+                self._aside(f"  picture {part.width}×{part.height}: {part.path}")
+
+    def _aside(self, text: str) -> None:
+        if self._shared and self._mid_line:
+            self._write("\n")
+        self._err.write(text + "\n")
+        self._err.flush()
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty()
+    except ValueError:
+        return False
+
+
+class _Leave(BaseException):
+    """Raised by a signal: leave now, with this exit code. The way out still closes everything."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+class _Signals:
+    """Signals while a turn runs.
+
+    The first SIGINT calls ``on_interrupt``; a second, and SIGTERM and SIGHUP at once, raise
+    ``_Leave`` in the main thread, but never while ``held``. Signals that the parent told us to
+    ignore (``nohup``, a background job) stay ignored.
+    """
+
+    def __init__(self, on_interrupt: Callable[[], None]) -> None:
+        self._on_interrupt = on_interrupt
+        self._before: dict[int, Any] = {}
+        self.interrupted_at = 0.0
+        self.held = False
+
+    def __enter__(self) -> _Signals:
+        handlers = {signal.SIGINT: self._interrupt, signal.SIGTERM: self._leave}
+        if hasattr(signal, "SIGHUP"):
+            handlers[signal.SIGHUP] = self._leave
+        for number, handler in handlers.items():
+            before = signal.getsignal(number)
+            if before is not signal.SIG_IGN:
+                self._before[number] = before
+                signal.signal(number, handler)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
+        if self.interrupted_at:
+            self._raise(INTERRUPTED)
+            return
+        self.interrupted_at = time.monotonic()
+        self._on_interrupt()
+
+    def _leave(self, number: int, _frame: FrameType | None) -> None:
+        self._raise(128 + number)
+
+    def _raise(self, code: int) -> None:
+        if not self.held:
+            raise _Leave(code)
+
+
+def read_prompt(argument: str) -> str:
+    """Return the prompt: the argument, or all of stdin for ``-``. Raises ``ConfigError`` if it is empty."""
+    if argument == "-":
+        prompt = sys.stdin.buffer.read(4 * PROMPT_LIMIT + 1).decode("utf-8", "replace")
+        source = "stdin"
+    else:
+        prompt = argument.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+        source = "the command line"
+    prompt = prompt.removeprefix("\ufeff").rstrip("\n")
+    if not prompt.strip():
+        raise ConfigError(f'The prompt from {source} is empty. Use: sandbox-chat run "your prompt"')
+    if len(prompt) > PROMPT_LIMIT:
+        raise ConfigError(
+            f"The prompt from {source} is longer than {PROMPT_LIMIT:,} characters, which no model can read. "
+            "Shorten it."
+        )
+    return prompt
+
+
+def run(settings: Settings, prompt: str, *, resume: str | None = None, as_json: bool = False) -> int:
+    """Answer one prompt and return the exit code.
+
+    0 the turn went well, 1 it failed, 130 it was interrupted, 128 + n after signal n, 141 when the
+    reader of stdout has gone. Raises ``ConfigError``, ``SessionError`` and ``SandboxUnavailable``
+    with a sentence before anything was started.
+    """
+    prompt = read_prompt(prompt)
+    from sandbox_chat.engine import Engine
+
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8" if as_json else None, errors="backslashreplace")
+    printer: Printer = JsonPrinter(sys.stdout) if as_json else PlainPrinter(sys.stdout, sys.stderr)
+    events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+    # Only a mark is put from the signal handler: it may run in the middle of anything.
+    with _Signals(on_interrupt=lambda: events.put(None)) as signals:
+        code = OK
+        engine: Engine | None = None
+        try:
+            engine = Engine(settings, events.put, resume=resume)
+            engine.start()
+            code = _follow(
+                engine,
+                engine.send(prompt),
+                events=events,
+                printer=printer,
+                signals=signals,
+                patience=settings.close_timeout,
+            )
+        except _Leave as leave:
+            code = leave.code
+        except OSError as error:  # only stdout and stderr are written here
+            code = PIPE_CLOSED if isinstance(error, BrokenPipeError) else _cannot_write(error)
+        finally:
+            signals.held = True
+            if engine is not None:
+                engine.close()
+            signals.held = False
+        return _print_rest(events, printer, code)
+
+
+def _cannot_write(error: OSError) -> int:
+    _abandon(sys.stdout)
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"sandbox-chat: The output cannot be written ({error.strerror}).\n")
+    return FAILED
+
+
+def _follow(
+    engine: Engine,
+    turn_id: str,
+    *,
+    events: queue.SimpleQueue[Event | None],
+    printer: Printer,
+    signals: _Signals,
+    patience: float,
+) -> int:
+    """Print events until the turn is finished; return its exit code.
+
+    After an interrupt the turn has ``patience`` seconds to finish.
+    """
+    while True:
+        wait = None
+        if signals.interrupted_at:
+            wait = max(0.0, signals.interrupted_at + patience - time.monotonic())
+        try:
+            event = events.get(timeout=wait)
+        except queue.Empty:
+            return INTERRUPTED
+        if event is None:
+            engine.interrupt()
+            continue
+        printer.take(event)
+        if isinstance(event, TurnFinished) and event.turn_id == turn_id:
+            if event.interrupted or signals.interrupted_at:
+                return INTERRUPTED
+            return FAILED if event.is_error else OK
+        if isinstance(event, SessionFinished):
+            return INTERRUPTED if signals.interrupted_at else FAILED
+
+
+def _print_rest(events: queue.SimpleQueue[Event | None], printer: Printer, code: int) -> int:
+    """Print what came while the session closed, up to its last event."""
+    if code == PIPE_CLOSED:
+        _abandon(sys.stdout)
+        return code
+    try:
+        while not events.empty():
+            event = events.get()
+            if event is not None:
+                printer.take(event)
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):
+            return code or _cannot_write(error)
+        _abandon(sys.stdout)
+        return code or PIPE_CLOSED
+    except _Leave as leave:
+        _abandon(sys.stdout)
+        return leave.code
+    return code
+
+
+def _abandon(stream: TextIO) -> None:
+    """Let the rest of what ``stream`` holds go nowhere, so that the end of the program does not fail on it."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except (OSError, ValueError):
+        return

@@ -1,0 +1,215 @@
+"""The files of a session: where they lie, how they are written, how damaged ones are read.
+
+``events.jsonl`` holds one event a line. A program that was killed, or a machine that lost power, may
+leave a line that is cut or a run of NUL bytes; such lines are skipped when reading and never stop it.
+All folders are made with mode 0700 and all files with 0600: a session is private.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from sandbox_chat import events
+from sandbox_chat.events import Event, ImageContent, TextContent, ToolFinished
+from sandbox_chat.text import clean
+
+FORMAT = 1
+"""Version of the folder's layout. A program refuses to write to a session of a later version."""
+
+EVENTS = "events.jsonl"
+META = "meta.json"
+PICTURES = "pictures"
+LOCK = "lock"
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+_BLANK = b"\0 \t\r\n"
+_TAIL_BLOCK = 1 << 16  # a first look at a file's end; grows when no whole record lies in it
+
+
+def valid_id(session_id: str) -> bool:
+    """True when ``session_id`` can be the name of a session's folder (so it holds no path)."""
+    return _ID.fullmatch(session_id) is not None
+
+
+def make_folder(path: Path) -> None:
+    """Make the folder ``path`` and what is missing above it, readable by the owner only."""
+    if not path.is_dir():
+        make_folder(path.parent)  # mkdir's own ``parents`` would not give them the mode
+        try:
+            path.mkdir(mode=0o700, exist_ok=True)
+        except FileExistsError:  # there, but no folder
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path)) from None
+
+
+def open_append(path: Path) -> int:
+    """Open (or make) the file ``path`` for appending and return its descriptor."""
+    return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Put ``data`` into ``path`` so that a reader sees the old file or the new one, never a part."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def to_line(event: Event, *homes: Path) -> bytes:
+    """Return the line of ``event`` for the journal: the paths of pictures in ``homes`` become relative."""
+    if isinstance(event, ToolFinished) and any(isinstance(part, ImageContent) for part in event.content):
+        content = tuple(
+            dataclasses.replace(part, path=_relative(part.path, homes))
+            if isinstance(part, ImageContent)
+            else part
+            for part in event.content
+        )
+        event = dataclasses.replace(event, content=content)
+    return events.to_json(event).encode("utf-8") + b"\n"
+
+
+def _relative(path: str, homes: tuple[Path, ...]) -> str:
+    for home in homes:
+        if Path(path).is_relative_to(home):
+            return Path(path).relative_to(home).as_posix()
+    return path
+
+
+def from_line(line: bytes, folder: Path) -> Event | None:
+    """Rebuild an event from a line of the journal in ``folder``; ``None`` for a type not known here.
+
+    Its text is cleaned again and the paths of its pictures are made absolute, because a file is not
+    trusted: a picture whose path leads out of the folder gets a path at which nothing lies. Raises
+    ``ValueError`` for a damaged line.
+    """
+    try:
+        event = events.from_json(line.decode("utf-8"))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    return None if event is None else _cleaned(event, folder)
+
+
+def _cleaned(event: Event, folder: Path) -> Event:
+    changes: dict[str, Any] = {}
+    for item in dataclasses.fields(event):
+        old = getattr(event, item.name)
+        new = _clean_value(old, folder)
+        if new is not old and new != old:
+            changes[item.name] = new
+    return dataclasses.replace(event, **changes) if changes else event
+
+
+def _clean_value(value: Any, folder: Path) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, ImageContent):
+        path = str(inside(folder, value.path))
+        return ImageContent(path, clean(value.mime), value.width, value.height)
+    if isinstance(value, TextContent):
+        return TextContent(clean(value.text))
+    if isinstance(value, events.ModelUse):
+        return dataclasses.replace(value, model=clean(value.model))
+    if isinstance(value, Mapping):
+        return {clean(str(key)): _clean_value(inner, folder) for key, inner in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_clean_value(inner, folder) for inner in value)
+    if isinstance(value, list):
+        return [_clean_value(inner, folder) for inner in value]
+    return value
+
+
+def inside(folder: Path, relative: str) -> Path:
+    """Return the absolute path of a picture named in the journal, never one outside ``folder``."""
+    missing = folder / PICTURES / "missing"
+    pure = PurePosixPath(relative)
+    if not relative or "\0" in relative or pure.is_absolute() or ".." in pure.parts:
+        return missing
+    path = folder.joinpath(*pure.parts)
+    try:
+        safe = path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError, ValueError):
+        safe = False
+    return Path(clean(str(path))) if safe else missing
+
+
+@dataclasses.dataclass
+class Damage:
+    """Counts the lines of a journal that could not be read."""
+
+    skipped: int = 0
+
+
+def read_events(folder: Path, damage: Damage | None = None) -> Iterator[Event]:
+    """Yield the events of the session in ``folder``, in order. Damaged lines are counted in ``damage``.
+
+    A run of damaged lines that follow each other counts once. Raises ``OSError`` when there is no file.
+    """
+    damage = Damage() if damage is None else damage
+    damage.skipped = 0
+    broken = False
+    with (folder / EVENTS).open("rb") as file:
+        for raw in file:
+            line = raw.strip(_BLANK)
+            if b"\0" in raw and not broken:
+                damage.skipped += 1
+                broken = True
+            if not line:
+                continue
+            try:
+                event = from_line(line, folder)
+            except ValueError:
+                damage.skipped += not broken
+                broken = True
+                continue
+            broken = False
+            if event is not None:
+                yield event
+
+
+def read_end(folder: Path) -> tuple[int, bool]:
+    """Return the ``seq`` of the last whole record (0 if none) and whether the file ends in a torn line.
+
+    Reads from the end, so a long session opens as quickly as a short one.
+    """
+    path = folder / EVENTS
+    size = path.stat().st_size
+    block = _TAIL_BLOCK
+    torn = False
+    with path.open("rb") as file:
+        while True:
+            start = max(0, size - block)
+            file.seek(start)
+            data = file.read(size - start)
+            torn = bool(data) and not data.endswith(b"\n")
+            lines = data.split(b"\n")
+            for line in reversed(lines if start == 0 else lines[1:]):
+                seq = _seq(line.strip(_BLANK))
+                if seq:
+                    return seq, torn
+            if start == 0:
+                return 0, torn
+            block *= 4
+
+
+def _seq(line: bytes) -> int:
+    try:
+        data = json.loads(line)
+        seq = data["seq"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return 0
+    return seq if isinstance(seq, int) and seq > 0 else 0

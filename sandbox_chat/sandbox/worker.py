@@ -1,0 +1,380 @@
+"""One long-lived thread that drives one sandbox: lazy, serial, cancellable, always closed.
+
+The thread starts the back end at first use and again after it was lost. It lives until ``close``,
+because the local sandbox ends with the thread that started it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, cast
+
+from sandbox_chat.sandbox.base import (
+    Execution,
+    FileEntry,
+    OutputSink,
+    Sandbox,
+    SandboxClosed,
+    SandboxError,
+    SandboxFileError,
+    SandboxInfo,
+    SandboxLost,
+)
+
+T = TypeVar("T")
+StateSink = Callable[[str, str], None]
+CANCEL_WAIT = 1.5
+"""Seconds that a cancelled run may take to stop before its whole sandbox is ended."""
+_INSIST_AFTER = (0.02, 0.1, 0.3)  # an interrupt that came just before the code began is given again
+
+
+class _Job(Generic[T]):
+    """One operation and the promise of its result."""
+
+    def __init__(self, name: str, work: Callable[[Sandbox], T]) -> None:
+        self.name = name
+        self.work = work
+        self.stop = False
+        self.working = False
+        self._lock = threading.Lock()
+        self._state = "queued"
+        self._result: T | None = None
+        self._error: BaseException | None = None
+        self._watchers: list[Callable[[], None]] = []
+
+    def take(self) -> bool:
+        """Begin; False when it was cancelled before."""
+        with self._lock:
+            if self._state != "queued":
+                return False
+            self._state = "taken"
+            return True
+
+    def cancel(self) -> bool:
+        """Take back an operation that has not begun; False when it has."""
+        with self._lock:
+            if self._state != "queued":
+                return False
+            self._state = "cancelled"
+            return True
+
+    @property
+    def done(self) -> bool:
+        """True when there is a result or an error."""
+        return self._state == "done"
+
+    def finish(self, result: T | None, error: BaseException | None) -> None:
+        """Set the outcome and tell who waits."""
+        with self._lock:
+            if self._state == "done":
+                return
+            self._state, self._result, self._error = "done", result, error
+            watchers, self._watchers = self._watchers, []
+        for watcher in watchers:
+            watcher()
+
+    def watch(self, watcher: Callable[[], None]) -> None:
+        """Call ``watcher`` when it is done, at once if it is."""
+        with self._lock:
+            if self._state != "done":
+                self._watchers.append(watcher)
+                return
+        watcher()
+
+    def outcome(self) -> T:
+        """Return the result or raise the error of a job that is done."""
+        if self._error is not None:
+            raise self._error
+        return cast("T", self._result)
+
+
+class SandboxWorker:
+    """Drives one back end from one thread; its coroutines can be awaited from any loop."""
+
+    def __init__(
+        self,
+        factory: Callable[[], Sandbox],
+        *,
+        info: SandboxInfo,
+        on_state: StateSink | None = None,
+        on_close: Callable[[], None] | None = None,
+    ) -> None:
+        """``factory`` makes a back end that is not started. Nothing runs before the first use.
+
+        ``on_state(state, text)`` is called on the worker's thread with ``starting``, ``ready``,
+        ``busy``, ``lost``, ``none`` (a start ahead of need failed) and ``closed``; ``on_close`` once at the end.
+        """
+        self.info = info
+        self.generation = 0
+        self._factory = factory
+        self._on_state = on_state
+        self._on_close = on_close
+        self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._sandbox: Sandbox | None = None
+        self._current: _Job[Any] | None = None
+        self._closed = False
+        self._fresh = False
+
+    # -- use -------------------------------------------------------------------------------------------
+
+    def prestart(self) -> None:
+        """Start the sandbox ahead of need. Returns at once; a failure shows at the first real use."""
+        with self._lock:
+            if self._closed or self._thread is not None:
+                return
+        with contextlib.suppress(SandboxClosed):
+            self._submit(_Job("prestart", lambda _sandbox: None))
+
+    async def run_code(
+        self,
+        code: str,
+        *,
+        timeout: float,  # noqa: ASYNC109 - the limit of the code, kept by the back end
+        on_output: OutputSink | None = None,
+    ) -> Execution:
+        """Run ``code``; see ``Sandbox.run_code``. Cancelling interrupts it and waits until the sandbox is idle."""
+        return await self._await(
+            _Job("run", lambda sandbox: sandbox.run_code(code, timeout=timeout, on_output=on_output))
+        )
+
+    async def write_file(self, path: str, data: bytes) -> str:
+        """Write a file; see ``Sandbox.write_file``."""
+        return await self._await(_Job("file", lambda sandbox: sandbox.write_file(path, data)))
+
+    async def read_file(self, path: str, *, max_bytes: int) -> bytes:
+        """Read a file; see ``Sandbox.read_file``."""
+        return await self._await(_Job("file", lambda sandbox: sandbox.read_file(path, max_bytes=max_bytes)))
+
+    async def list_files(self, path: str, *, limit: int) -> list[FileEntry]:
+        """List a folder; see ``Sandbox.list_files``."""
+        return await self._await(_Job("file", lambda sandbox: sandbox.list_files(path, limit=limit)))
+
+    def interrupt(self) -> None:
+        """Stop the code that runs now, keeping its variables. Does nothing when idle. Any thread."""
+        with self._lock:
+            job, sandbox = self._current, self._sandbox
+        if job is None:
+            return
+        job.stop = True
+        if sandbox is not None:
+            sandbox.interrupt()
+        threading.Thread(target=self._insist, args=(job,), name="sandbox-interrupt", daemon=True).start()
+
+    def close(self, timeout: float = 5.0) -> None:
+        """End the sandbox and the thread, for good. Any thread, any number of times.
+
+        What is queued or running fails with ``SandboxClosed``. Waits at most ``timeout`` seconds.
+        """
+        with self._lock:
+            first, self._closed = not self._closed, True
+            thread, sandbox = self._thread, self._sandbox
+        if first:
+            self._jobs.put(None)
+        if sandbox is not None:
+            sandbox.close()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout)
+        elif first and thread is None:
+            self._say_closed()
+
+    # -- waiting ---------------------------------------------------------------------------------------
+
+    def _submit(self, job: _Job[Any]) -> None:
+        with self._lock:
+            if self._closed:
+                raise SandboxClosed("The sandbox is closed.")
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._serve, name="sandbox-worker", daemon=True)
+                self._thread.start()
+            self._jobs.put(job)
+
+    async def _await(self, job: _Job[T]) -> T:
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[None] = loop.create_future()
+
+        def tell() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
+                loop.call_soon_threadsafe(lambda: None if waiter.done() else waiter.set_result(None))
+
+        self._submit(job)
+        job.watch(tell)
+        try:
+            await asyncio.shield(waiter)
+        except asyncio.CancelledError:
+            if not job.cancel() and job.name == "run":
+                await self._stop(job, waiter)
+            raise
+        return job.outcome()
+
+    async def _stop(self, job: _Job[Any], waiter: asyncio.Future[None]) -> None:
+        """Interrupt a begun job and wait until the sandbox is idle again; bounded, and not to be cancelled."""
+        job.stop = True
+        deadline = time.monotonic() + CANCEL_WAIT
+        while job.working and not job.done and time.monotonic() < deadline:
+            with self._lock:
+                sandbox = self._sandbox if self._current is job else None
+            if sandbox is not None:
+                sandbox.interrupt()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait({waiter}, timeout=0.1)
+        if job.working and not job.done:
+            with self._lock:
+                sandbox = self._sandbox if self._current is job else None
+            if sandbox is not None:
+                sandbox.close()
+
+    def _insist(self, job: _Job[Any]) -> None:
+        for pause in _INSIST_AFTER:
+            time.sleep(pause)
+            with self._lock:
+                sandbox = self._sandbox if self._current is job else None
+            if sandbox is None:
+                return
+            sandbox.interrupt()
+
+    # -- the thread ------------------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        try:
+            while (job := self._jobs.get()) is not None:
+                if not job.take():
+                    continue
+                with self._lock:
+                    self._current = job
+                try:
+                    result, error = self._do(job), None
+                except BaseException as caught:
+                    result, error = None, caught
+                with self._lock:
+                    self._current = None
+                    closed = self._closed
+                if closed and isinstance(error, SandboxError):
+                    error = SandboxClosed("The sandbox was closed.")
+                job.finish(result, error)
+        finally:
+            self._end()
+
+    def _do(self, job: _Job[T]) -> T | None:
+        last = job.name == "prestart"
+        while True:
+            try:
+                sandbox = self._ready(quiet=job.name == "prestart")
+            except SandboxError:
+                if job.name == "prestart":
+                    return None
+                raise
+            if job.stop and job.name == "run":
+                return cast("T", Execution(stopped="interrupted"))
+            if job.name != "prestart":
+                self._say("busy")
+            job.working = True
+            try:
+                result = job.work(sandbox)
+            except SandboxFileError:
+                self._say("ready")
+                raise
+            except SandboxClosed:
+                if not self._closed:
+                    self._lose("It was ended because the code did not stop.")
+                raise
+            except SandboxLost as lost:
+                self._lose(str(lost))
+                if last or self._closed:
+                    raise SandboxError(f"The sandbox was lost twice in a row: {lost}") from None
+                last = True
+                continue
+            except SandboxError as error:
+                self._lose(str(error))
+                raise
+            finally:
+                job.working = False
+            return self._after(result)
+
+    def _after(self, result: T) -> T:
+        """Note what an operation tells about the sandbox."""
+        if not isinstance(result, Execution):
+            self._say("ready")
+            return result
+        done: Execution = result
+        if self._fresh:
+            done = dataclasses.replace(done, fresh=True)
+            self._fresh = False
+        if done.stopped == "died":
+            self._lose(done.error.value if done.error else "")
+        else:
+            self._say("ready")
+        return cast("T", done)
+
+    def _ready(self, *, quiet: bool) -> Sandbox:
+        """Return the running sandbox, starting one if there is none."""
+        with self._lock:
+            if self._closed:
+                raise SandboxClosed("The sandbox is closed.")
+            if self._sandbox is not None:
+                return self._sandbox
+        self._say("starting")
+        try:
+            sandbox = self._factory()
+            with self._lock:
+                self._sandbox = sandbox
+                closed = self._closed
+            if closed:
+                raise SandboxClosed("The sandbox was closed while it started.")
+            sandbox.start()
+        except BaseException as error:
+            self._drop()
+            if quiet:
+                self._say("none")
+            else:
+                self._say(
+                    "lost", str(error) if isinstance(error, SandboxError) else "It could not be started."
+                )
+            raise
+        self.generation += 1
+        self._say("ready")
+        return sandbox
+
+    def _lose(self, reason: str) -> None:
+        """The shell is gone: forget it, and remember to say so with the next result."""
+        self._drop()
+        self._fresh = True
+        if not self._closed:
+            self._say("lost", reason)
+
+    def _drop(self) -> None:
+        with self._lock:
+            sandbox, self._sandbox = self._sandbox, None
+        if sandbox is not None:
+            sandbox.close()
+            release = getattr(sandbox, "release", None)
+            if release is not None:
+                release()
+
+    def _end(self) -> None:
+        self._drop()
+        while True:
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                break
+            if job is not None and job.take():
+                job.finish(None, SandboxClosed("The sandbox was closed."))
+        self._say_closed()
+
+    def _say_closed(self) -> None:
+        if self._on_close is not None:
+            self._on_close()
+        self._say("closed")
+
+    def _say(self, state: str, text: str = "") -> None:
+        if self._on_state is not None:
+            with contextlib.suppress(Exception):  # a listener's fault must not end the sandbox
+                self._on_state(state, text)

@@ -1,0 +1,197 @@
+"""The saved sessions as text or JSON: a list, and one session as a readable transcript."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from sandbox_chat.events import (
+    Event,
+    ImageContent,
+    Notice,
+    Retry,
+    SessionStarted,
+    Text,
+    TextDelta,
+    ToolFinished,
+    ToolOutput,
+    ToolStarted,
+    TurnFinished,
+    TurnStarted,
+    to_json,
+)
+from sandbox_chat.journal import SessionNotFound, SessionSummary, list_sessions, resolve
+from sandbox_chat.journal.files import Damage, read_events
+from sandbox_chat.journal.index import SHORT_ID
+from sandbox_chat.plain import content_text, cost_text, duration_text, outcome, tool_name, turn_line
+
+
+def print_list(root: Path, *, as_json: bool = False) -> int:
+    """Print the sessions under ``root``, newest first; return the exit code."""
+    found = list_sessions(root)
+    if as_json:
+        sys.stdout.write(json.dumps([summary.to_dict() for summary in found], indent=1) + "\n")
+    elif not found:
+        sys.stdout.write("There are no sessions yet. Start one with: sandbox-chat\n")
+    else:
+        sys.stdout.write("".join(line + "\n" for line in _table(found)))
+    sys.stdout.flush()
+    return 0
+
+
+def _table(found: list[SessionSummary]) -> Iterator[str]:
+    rows = [("ID", "LAST USED", "TURNS", "COST", "TITLE")]
+    for summary in found:
+        cost = "demo" if summary.demo else cost_text(summary.total_cost_usd)
+        when = local_time(summary.updated)
+        rows.append((summary.id[:SHORT_ID], when, str(summary.turns), cost, summary.title or "(no prompt)"))
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    for short, when, turns, cost, title in rows:
+        yield (
+            f"{short:<{widths[0]}}  {when:<{widths[1]}}  {turns:>{widths[2]}}  {cost:>{widths[3]}}  {title}"
+        )
+
+
+def local_time(time: datetime) -> str:
+    """Return a time as date and time of day where the user is."""
+    try:
+        return f"{time.astimezone():%Y-%m-%d %H:%M}"
+    except (OverflowError, ValueError, OSError):  # a damaged record may name a year that no clock knows
+        return f"{time:%Y-%m-%d %H:%M}"
+
+
+def show(root: Path, wanted: str | None, *, as_json: bool = False) -> int:
+    """Print the session that ``wanted`` names (``None``: the newest); return the exit code.
+
+    As JSON: its events, one a line, with absolute picture paths. Raises ``SessionNotFound``.
+    """
+    folder = root / resolve(root, wanted)
+    damage = Damage()
+    try:
+        past = read_events(folder, damage)
+        for line in _json_lines(past) if as_json else transcript(past):
+            sys.stdout.write(line + "\n")
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise SessionNotFound(
+            f"Session {folder.name} cannot be read ({error.strerror}). Check the permissions of {folder}."
+        ) from None
+    sys.stdout.flush()
+    if damage.skipped:
+        sys.stderr.write(f"sandbox-chat: {damage.skipped} damaged place(s) in the record were passed over.\n")
+    return 0
+
+
+def _json_lines(past: Iterable[Event]) -> Iterator[str]:
+    return (to_json(event) for event in past)
+
+
+def transcript(past: Iterable[Event]) -> Iterator[str]:
+    """Yield the lines of a readable transcript: prompts, answers, tool calls with code and output, costs."""
+    return _Transcript().lines(past)
+
+
+class _Transcript:
+    """Turns events into lines. Holds the block that is being written and the calls that run."""
+
+    def __init__(self) -> None:
+        self._open = ""
+        self._names: dict[str, str] = {}
+        self._live: dict[str, str] = {}
+        self._said = ("", "", False)
+
+    def lines(self, past: Iterable[Event]) -> Iterator[str]:
+        for event in past:
+            yield from self._event(event)
+        yield from self._close_block("[the answer was cut off here]")
+        yield from self._lost_calls()
+
+    def _event(self, event: Event) -> Iterator[str]:
+        match event:
+            case SessionStarted():
+                yield from self._close_block()
+                if self._said != (event.model, event.sandbox, event.demo):
+                    if any(self._said):
+                        yield ""
+                    self._said = (event.model, event.sandbox, event.demo)
+                    model = "demo, no model" if event.demo else event.model or "default model"
+                    yield f"session {event.session_id} · {local_time(event.at)} · {model} · sandbox {event.sandbox}"
+                else:
+                    yield from ("", f"resumed {local_time(event.at)}")
+            case TurnStarted():
+                yield from self._close_block("[the answer was cut off here]")
+                yield from self._lost_calls()
+                first, *rest = event.prompt.splitlines() or [""]
+                yield from ("", f"› {first}", *(f"  {line}" for line in rest))
+            case TextDelta(text=text):
+                self._open += text
+            case Text(text=text):
+                self._open = text
+                yield from self._close_block()
+            case Retry():
+                self._open = ""
+            case ToolStarted():
+                yield from self._close_block()
+                self._names[event.tool_use_id] = tool_name(event.name)
+                yield from ("", f"▸ {tool_name(event.name)}", *_indented(_arguments(event.input)))
+            case ToolOutput():
+                self._live[event.tool_use_id] = self._live.get(event.tool_use_id, "") + event.text
+            case ToolFinished():
+                yield from self._tool(event)
+            case Notice():
+                yield from self._close_block()
+                yield from ("", f"! {event.text}")
+            case TurnFinished():
+                yield from self._close_block()
+                if event.error:
+                    yield from ("", f"! {event.error}")
+                yield from ("", f"  [{turn_line(event)}]")
+            case _:
+                return
+
+    def _close_block(self, mark: str = "") -> Iterator[str]:
+        text, self._open = self._open.strip("\n"), ""
+        if text.strip():
+            yield from ("", *text.splitlines())
+            if mark:
+                yield mark
+
+    def _tool(self, event: ToolFinished) -> Iterator[str]:
+        self._live.pop(event.tool_use_id, None)
+        name = self._names.pop(event.tool_use_id, "tool")
+        yield f"  {name}: {outcome(event)}, {duration_text(event.duration_ms)}"
+        yield from _indented(content_text(event.content))
+        for part in event.content:
+            if isinstance(part, ImageContent):
+                yield f"    picture {part.width}×{part.height}: {part.path}"
+
+    def _lost_calls(self) -> Iterator[str]:
+        """Calls that never finished, because the program was killed: their output until then."""
+        for tool_use_id, name in self._names.items():
+            yield f"  {name}: did not finish"
+            yield from _indented(self._live.get(tool_use_id, ""))
+        self._names.clear()
+        self._live.clear()
+
+
+def _arguments(arguments: Mapping[str, Any]) -> str:
+    """Return a call's arguments for reading: code and other long text as it is, the rest as ``name: value``."""
+    parts = []
+    for name, value in arguments.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        if name == "code":
+            parts.append(text)
+        elif "\n" in text:
+            parts.append(f"{name}:\n{text}")
+        else:
+            parts.append(f"{name}: {text}")
+    return "\n".join(parts)
+
+
+def _indented(text: str) -> Iterator[str]:
+    return (f"    {line}" if line else "" for line in text.splitlines())

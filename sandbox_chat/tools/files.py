@@ -1,0 +1,201 @@
+"""The file tools: write_file, read_file, read_image, list_files, download_file."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import posixpath
+import re
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+from sandbox_chat.events import TextContent
+from sandbox_chat.sandbox.base import FileEntry
+from sandbox_chat.text import clean, clean_line
+from sandbox_chat.tools.context import TextBlock, ToolContext, ToolOutcome, text_outcome
+from sandbox_chat.tools.images import ImageError, file_type, for_model, probe
+from sandbox_chat.tools.schemas import LIST_LIMIT
+
+READ_LIMIT = 10_000_000
+"""Bytes of the largest file that read_file fetches: the model gets its head and tail only, code can read more."""
+SNIFF_BYTES = 8192
+"""So much of a file's beginning decides whether it is text."""
+CONTROL_SHARE = 0.02
+"""A file with a larger share of control bytes is not text."""
+NAME_BYTES = 150
+"""Longest name of a downloaded file in UTF-8: file systems take 255, a suffix must still fit."""
+SAME_NAME_LIMIT = 1000
+"""Files of the same name that a downloads folder may hold."""
+
+_CONTROL = bytes(code for code in range(32) if code not in (7, 8, 9, 10, 12, 13, 27)) + b"\x7f"
+_UNSAFE = re.compile(r'[\\/:*?"<>|]')
+_RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
+
+
+class ToolInputError(Exception):
+    """The call asks for what cannot be done. The message tells the model what to do instead."""
+
+
+async def write_file(context: ToolContext, call_id: str, arguments: dict[str, Any]) -> ToolOutcome:
+    """Write a text file in the sandbox."""
+    data = arguments["content"].encode("utf-8", "replace")
+    path = await context.worker.write_file(arguments["path"], data)
+    return _said(context, f"Wrote {len(data):,} bytes to {clean(path)}.")
+
+
+async def read_file(context: ToolContext, call_id: str, arguments: dict[str, Any]) -> ToolOutcome:
+    """Read a text file of the sandbox; a binary one is refused with its type and size."""
+    path = arguments["path"]
+    data = await context.worker.read_file(path, max_bytes=READ_LIMIT)
+    text = as_text(data)
+    if text is None:
+        kind = file_type(data) or "binary data of an unknown type"
+        image = kind in ("image/png", "image/jpeg")
+        advice = (
+            "Use read_image to look at it, or download_file to give it to the user."
+            if image
+            else "Read it with code (run_code), or use download_file to give it to the user."
+        )
+        raise ToolInputError(f"{clean(path)} is not a text file: {kind}, {len(data):,} bytes. {advice}")
+    if not text:
+        return _said(context, f"{clean(path)} is empty.")
+    return _said(context, clean(text))
+
+
+def as_text(data: bytes) -> str | None:
+    """Return the text of a file, or ``None`` if it is not text.
+
+    UTF-8, or UTF-16 with its mark, is read as such; other bytes without control bytes (old encodings)
+    are read as UTF-8 with the doubtful ones replaced.
+    """
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff") and len(data) % 2 == 0:
+        try:
+            return data.decode("utf-16")
+        except UnicodeDecodeError:
+            return None
+    head = data[:SNIFF_BYTES]
+    if b"\0" in head or file_type(data):
+        text_like = False
+    else:
+        text_like = sum(head.count(code) for code in _CONTROL) <= len(head) * CONTROL_SHARE
+    if not text_like:
+        return None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        high = sum(byte >= 0x80 for byte in head)
+        # An old 8-bit encoding has a few such bytes between plain letters; packed data has them all over.
+        return data.decode("utf-8", "replace") if high <= len(head) * 0.3 else None
+
+
+async def read_image(context: ToolContext, call_id: str, arguments: dict[str, Any]) -> ToolOutcome:
+    """Show a PNG or JPEG of the sandbox to the model and the user."""
+    settings = context.settings
+    path = arguments["path"]
+    data = await context.worker.read_file(path, max_bytes=settings.image_limit)
+    try:
+        info = probe(data)
+        block = await asyncio.to_thread(
+            for_model,
+            data,
+            side=settings.image_side,
+            max_bytes=settings.image_limit,
+            max_pixels=settings.image_pixels,
+        )
+    except ImageError as error:
+        raise ToolInputError(
+            f"{clean(path)} cannot be shown ({len(data):,} bytes). {error} "
+            "read_image takes PNG and JPEG files; convert it with code, or use download_file."
+        ) from None
+    saved = context.save_picture(data, info.mime)
+    text = f"{clean(path)}: {info.mime}, {info.width}×{info.height} pixels, {len(data):,} bytes."
+    return ToolOutcome((TextBlock(text), block), (TextContent(text), saved))
+
+
+async def list_files(context: ToolContext, call_id: str, arguments: dict[str, Any]) -> ToolOutcome:
+    """List a folder of the sandbox: folders first, then files with their sizes."""
+    path = arguments.get("path") or "/tmp"  # noqa: S108 - a path inside the sandbox
+    entries = await context.worker.list_files(path, limit=LIST_LIMIT + 1)
+    return _said(context, listing(path, entries))
+
+
+def listing(path: str, entries: list[FileEntry]) -> str:
+    """Return the text of a folder's listing; more than ``LIST_LIMIT`` entries are cut, and that is said."""
+    if not entries:
+        return f"{clean(path)} is empty."
+    shown = entries[:LIST_LIMIT]
+    width = max(len(f"{entry.size:,}") for entry in shown)
+    lines = [clean(path) + ":"]
+    for entry in sorted(shown, key=lambda item: (not item.is_dir, item.path)):
+        name = clean_line(posixpath.basename(entry.path.rstrip("/")) or entry.path, NAME_BYTES * 2)
+        size = "" if entry.is_dir else f"{entry.size:,}"
+        lines.append(f"{size:>{width}}  {name}{'/' if entry.is_dir else ''}")
+    if len(entries) > LIST_LIMIT:
+        lines.append(f"[… more than {LIST_LIMIT} entries; list them with code to see all …]")
+    return "\n".join(lines)
+
+
+async def download_file(context: ToolContext, call_id: str, arguments: dict[str, Any]) -> ToolOutcome:
+    """Copy a file from the sandbox to the user's downloads folder, never over another one."""
+    settings = context.settings
+    path = arguments["path"]
+    data = await context.worker.read_file(path, max_bytes=settings.download_limit)
+    name = safe_name(arguments.get("name") or posixpath.basename(path.rstrip("/")))
+    try:
+        target = await asyncio.to_thread(save_new, settings.downloads_path, name, data)
+    except OSError as error:
+        raise ToolInputError(
+            f"The file could not be saved on the user's computer: {clean(error.strerror or type(error).__name__)} "
+            f"({clean(str(settings.downloads_path))}). Tell the user; the folder is set by SANDBOX_CHAT_DOWNLOADS_DIR."
+        ) from None
+    return _said(context, f"Saved {clean(str(target))} on the user's computer ({len(data):,} bytes).")
+
+
+def safe_name(name: str) -> str:
+    """Return ``name`` as a plain file name: no path, no control or invisible characters, not hidden, not too long."""
+    name = unicodedata.normalize("NFC", name).replace("\\", "/")
+    name = posixpath.basename(name.rstrip("/"))
+    kept = "".join(
+        c for c in name if unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+    )
+    kept = _UNSAFE.sub("_", kept).strip().strip(".").strip()
+    kept = kept.lstrip("-~") or "file"
+    if _RESERVED.fullmatch(kept):
+        kept = "_" + kept
+    stem, dot, suffix = kept.rpartition(".")
+    if not stem or len(suffix) > 20:
+        stem, dot, suffix = kept, "", ""
+    while len(f"{stem}{dot}{suffix}".encode()) > NAME_BYTES:
+        stem = stem[:-1]
+    return f"{stem.rstrip()}{dot}{suffix}"
+
+
+def save_new(folder: Path, name: str, data: bytes) -> Path:
+    """Write ``data`` to a new file in ``folder``; a name that is taken gets " (2)", " (3)". Returns the path.
+
+    Raises ``OSError``; then nothing is left behind.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    stem, dot, suffix = name.rpartition(".")
+    if not stem:
+        stem, dot, suffix = name, "", ""
+    for number in range(1, SAME_NAME_LIMIT + 1):
+        target = folder / (name if number == 1 else f"{stem} ({number}){dot}{suffix}")
+        try:
+            # O_EXCL also refuses a symbolic link that lies in wait under this name.
+            handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        except FileExistsError:
+            continue
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+        except BaseException:
+            target.unlink(missing_ok=True)
+            raise
+        return target
+    raise FileExistsError(17, f"{SAME_NAME_LIMIT} files of that name exist already")
+
+
+def _said(context: ToolContext, text: str) -> ToolOutcome:
+    return text_outcome(text, limit=context.settings.text_limit)

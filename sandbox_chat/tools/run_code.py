@@ -1,0 +1,167 @@
+"""The tool run_code: its answer in fixed sections, bounded, and the pictures that the code made."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+from sandbox_chat.events import Content, TextContent
+from sandbox_chat.sandbox.base import Execution
+from sandbox_chat.text import bound, bound_tail, clean_output
+from sandbox_chat.tools.context import ImageBlock, TextBlock, ToolContext, ToolOutcome
+from sandbox_chat.tools.images import ImageError, for_model, probe
+from sandbox_chat.tools.live import LiveOutput
+
+TRACEBACK_LIMIT = 6000
+"""Characters of a traceback: its end names the error; more of it is library code."""
+NOTES_LIMIT = 24
+"""Notes about pictures at most: one for each that the model gets, and a few about what went wrong."""
+MARKER_ROOM = 100
+"""Characters that a section's title and the line about what was cut may take."""
+
+
+async def run_code(context: ToolContext, call_id: str, arguments: dict[str, Any]) -> ToolOutcome:
+    """Run code and return its outcome. Failures of the code are in it; ``SandboxError`` passes through."""
+    settings = context.settings
+    timeout = int(arguments.get("timeout", settings.run_timeout))
+    live = LiveOutput(
+        asyncio.get_running_loop(),
+        lambda stream, text: context.output(call_id, stream, text),
+        limit=settings.output_limit,
+    )
+    try:
+        execution = await context.worker.run_code(
+            arguments["code"], timeout=float(timeout), on_output=live.feed
+        )
+    finally:
+        live.close()
+    pictures, blocks, notes = await _pictures(context, execution)
+    text = sections(execution, timeout=timeout, limit=settings.text_limit, notes=notes)
+    return ToolOutcome(
+        (TextBlock(text), *blocks),
+        (TextContent(text), *pictures),
+        is_error=not execution.ok,
+        interrupted=execution.stopped == "interrupted",
+    )
+
+
+def sections(execution: Execution, *, timeout: int, limit: int, notes: list[str] | None = None) -> str:
+    """Return the answer's text: ``[success]`` and then each section that is not empty, at most ``limit`` characters.
+
+    When all do not fit, short sections stay whole and the long ones share what is left.
+    """
+    parts = {name: text for name, text in _parts(execution, timeout) if text.strip()}
+    parts["traceback"] = bound_tail(parts.get("traceback", ""), TRACEBACK_LIMIT)
+    if not parts["traceback"]:
+        del parts["traceback"]
+    tail = "".join(f"\n[note] {note}" for note in _notes(execution, notes or []))
+    head = f"[success] {execution.ok}"
+    room = max(limit - len(head) - len(tail) - MARKER_ROOM * len(parts), 0)
+    shares = _share({name: len(text) for name, text in parts.items()}, room)
+    body = ""
+    for name, text in parts.items():
+        cut = bound_tail if name == "traceback" else bound
+        body += f"\n[{name}]\n{cut(text, shares[name])}"
+    return head + body + tail
+
+
+def _parts(execution: Execution, timeout: int) -> Iterator[tuple[str, str]]:
+    shown = [
+        str(output.data["text/plain"])
+        for output in execution.outputs
+        if not output.is_result and "text/plain" in output.data and not _picture(output.data)
+    ]
+    stdout = execution.stdout
+    if shown:
+        stdout = "\n".join([stdout.removesuffix("\n"), *shown] if stdout else shown)
+    yield "stdout", clean_output(stdout).rstrip("\n")
+    yield "stderr", clean_output(execution.stderr).rstrip("\n")
+    yield "result", clean_output(execution.result_text).rstrip("\n")
+    yield "error", _error(execution, timeout)
+    if execution.error is not None:
+        yield "traceback", clean_output(execution.error.traceback).rstrip("\n")
+
+
+def _error(execution: Execution, timeout: int) -> str:
+    words = []
+    if execution.stopped == "timeout":
+        words.append(
+            f"The code was stopped after {timeout} s, the time limit of this call. The variables are kept. "
+            "Split the work into several calls, or make it quicker."
+        )
+    elif execution.stopped == "interrupted":
+        words.append("The code was stopped by the user. The variables are kept.")
+    elif execution.stopped == "died":
+        words.append(
+            "The Python shell ended while the code ran. All variables and imports are lost; "
+            "the next call starts a new shell. Files in /tmp may be lost as well."
+        )
+    error = execution.error
+    # A stopped run often carries the KeyboardInterrupt that stopped it: that says nothing new.
+    if error is not None and not (execution.stopped and error.name == "KeyboardInterrupt"):
+        words.append(clean_output(f"{error.name}: {error.value}" if error.value else error.name))
+    return "\n".join(words)
+
+
+def _notes(execution: Execution, more: list[str]) -> list[str]:
+    if execution.fresh:
+        first = "This call ran in a new shell: the variables and imports of earlier calls are gone."
+        return [first, *more]
+    return more
+
+
+def _share(needs: dict[str, int], room: int) -> dict[str, int]:
+    """Divide ``room`` so that small needs are met and the large ones get equal shares."""
+    shares: dict[str, int] = {}
+    for left, (name, need) in enumerate(sorted(needs.items(), key=lambda item: item[1])):
+        share = min(need, room // (len(needs) - left))
+        shares[name] = max(share, 1)
+        room -= share
+    return shares
+
+
+def _picture(data: dict[str, str | bytes]) -> bytes:
+    """Return the bytes of the picture among the forms of one output, if there is one."""
+    for mime in ("image/png", "image/jpeg"):
+        value = data.get(mime)
+        if isinstance(value, bytes):
+            return value
+    return b""
+
+
+async def _pictures(
+    context: ToolContext, execution: Execution
+) -> tuple[list[Content], list[ImageBlock], list[str]]:
+    """Save all pictures of a run for the screen; return those for the model too, and notes about them."""
+    settings = context.settings
+    saved: list[Content] = []
+    blocks: list[ImageBlock] = []
+    notes: list[str] = []
+    only_shown = 0
+    found = [data for output in execution.outputs if (data := _picture(output.data))]
+    for number, data in enumerate(found, 1):
+        try:
+            info = probe(data)
+            saved.append(context.save_picture(data, info.mime))
+            if len(blocks) >= settings.images_per_call:
+                only_shown += 1
+                continue
+            blocks.append(
+                await asyncio.to_thread(
+                    for_model,
+                    data,
+                    side=settings.image_side,
+                    max_bytes=settings.image_limit,
+                    max_pixels=settings.image_pixels,
+                )
+            )
+            notes.append(f"Picture {number} ({info.width}×{info.height}) is shown to the user and to you.")
+        except ImageError as error:
+            notes.append(f"Picture {number} could not be used: {error}")
+    if only_shown:
+        notes.append(
+            f"{only_shown} more of {len(found)} pictures are shown to the user but not to you: "
+            f"one call gives you at most {settings.images_per_call}."
+        )
+    return saved, blocks, notes[-NOTES_LIMIT:]

@@ -1,0 +1,96 @@
+"""How numbers are written on the screen: durations, tokens, money, bars. Pure functions."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+BLOCKS = "▁▂▃▄▅▆▇█"
+
+NOT_AVAILABLE = "n/a"
+
+
+def duration(ms: float) -> str:
+    """Return a time in milliseconds for people: ``0.42 s``, ``12.3 s``, ``2 m 05 s``, ``1 h 02 m``."""
+    seconds = max(0.0, ms / 1000)
+    if seconds < 9.995:
+        return f"{seconds:.2f} s"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} m {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} m"
+
+
+def running(ms: float) -> str:
+    """Return the time that something has been running: one decimal, so that it does not flicker."""
+    return f"{max(0.0, ms) / 1000:.1f} s" if ms < 59_950 else duration(ms)
+
+
+def tokens(count: int) -> str:
+    """Return a number of tokens: ``412``, ``3.1k``, ``128k``, ``1.2M``."""
+    if count < 1000:
+        return str(count)
+    for size, sign in ((1_000, "k"), (1_000_000, "M")):
+        value = count / size
+        if value < 9.95:
+            return f"{value:.1f}{sign}"
+        if value < 999.5:
+            return f"{value:.0f}{sign}"
+    return f"{count / 1_000_000_000:.1f}G"
+
+
+def money(usd: float | None) -> str:
+    """Return an amount in US dollars, four decimals below one dollar; ``n/a`` for a price not known."""
+    if usd is None:
+        return NOT_AVAILABLE
+    return f"${usd:,.2f}" if usd >= 0.99995 else f"${usd:.4f}"
+
+
+def percent(used: int, limit: int) -> str:
+    """Return the share of ``limit`` that is used; empty when the limit is not known."""
+    if limit <= 0:
+        return ""
+    share = 100 * used / limit
+    return "<1 %" if 0 < share < 1 else f"{share:.0f} %"
+
+
+def bar(used: int, limit: int, width: int) -> tuple[str, str]:
+    """Return the filled and the empty part of a bar of ``width`` cells. Something used shows as something."""
+    if limit <= 0 or width <= 0:
+        return "", ""
+    filled = min(width, round(width * used / limit))
+    if used > 0 and filled == 0:
+        filled = 1
+    return "█" * filled, "░" * (width - filled)
+
+
+def sparkline(values: list[float], width: int) -> str:
+    """Return the last ``width`` values as a line of blocks, scaled to their largest."""
+    shown = values[-width:] if width > 0 else []
+    top = max(shown, default=0.0)
+    if top <= 0:
+        return BLOCKS[0] * len(shown)
+    return "".join(BLOCKS[min(7, int(7.999 * max(0.0, v) / top))] for v in shown)
+
+
+def plural(count: int, word: str) -> str:
+    """Return ``1 turn``, ``2 turns``."""
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+
+
+def fit(text: str, width: int) -> str:
+    """Return ``text`` in at most ``width`` cells, with an ellipsis where it was cut. Wide characters stay whole."""
+    if cell_len(text) <= width:
+        return text
+    if width <= 0:
+        return ""
+    kept = ""
+    room = width - 1
+    for character in text:
+        room -= cell_len(character)
+        if room < 0:
+            break
+        kept += character
+    return kept + "…"

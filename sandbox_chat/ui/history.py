@@ -1,0 +1,141 @@
+"""The prompts of a user over all sessions, for the composer's up and down keys.
+
+One JSON string a line in a file that only its owner can read. A history that cannot be read or
+written is no reason to stop a chat: it then lives in memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+from pathlib import Path
+
+from sandbox_chat.text import clean
+
+KEEP = 1000
+"""Prompts kept; the file is rewritten when it holds twice as many."""
+
+ENTRY_LIMIT = 20_000
+"""Characters of the longest prompt that is kept: a pasted book is not history."""
+
+
+class History:
+    """Prompts, oldest first, with a place in them that ``back`` and ``forward`` move.
+
+    The draft that was being written is kept while older prompts are looked at. ``path`` is ``None``
+    for a history in memory only. The file is read by ``load`` and written on a thread of its own.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path
+        self.problem = ""
+        self._entries: list[str] = []
+        self._place: int | None = None
+        self._draft = ""
+        self._lock = threading.Lock()
+        self._writers: list[threading.Thread] = []
+
+    @property
+    def entries(self) -> list[str]:
+        """The prompts, oldest first."""
+        return list(self._entries)
+
+    def load(self) -> None:
+        """Read the file; blocking, so call it off the loop. Never raises."""
+        if self.path is None:
+            return
+        try:
+            raw = self.path.read_bytes()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            self.problem = f"The prompt history {self.path} cannot be read ({error.strerror})."
+            return
+        found: list[str] = []
+        for line in raw.decode("utf-8", "replace").splitlines():
+            with contextlib.suppress(ValueError):
+                entry = json.loads(line)
+                if isinstance(entry, str) and entry.strip():
+                    found.append(clean(entry))
+        with self._lock:
+            self._entries = [*found[-KEEP:], *self._entries]
+        if len(found) > 2 * KEEP:
+            self._rewrite()
+
+    def add(self, prompt: str) -> None:
+        """Remember a prompt, unless it is the same as the one before. Returns at once."""
+        self._place = None
+        self._draft = ""
+        prompt = prompt.strip("\n")
+        if not prompt.strip() or len(prompt) > ENTRY_LIMIT:
+            return
+        with self._lock:
+            if self._entries and self._entries[-1] == prompt:
+                return
+            self._entries.append(prompt)
+            del self._entries[:-KEEP]
+        if self.path is not None:
+            writer = threading.Thread(target=self._append, args=(prompt,), name="history", daemon=True)
+            self._writers = [thread for thread in self._writers if thread.is_alive()]
+            self._writers.append(writer)
+            writer.start()
+
+    def close(self, timeout: float = 1.0) -> None:
+        """Wait until what was added is written, for at most about ``timeout`` seconds."""
+        for writer in self._writers:
+            writer.join(timeout)
+
+    def back(self, current: str) -> str | None:
+        """Return the prompt before the present place, or ``None`` at the oldest. ``current`` is the draft."""
+        place = len(self._entries) if self._place is None else self._place
+        if place == 0:
+            return None
+        if self._place is None:
+            self._draft = current
+        self._place = place - 1
+        return self._entries[self._place]
+
+    def forward(self) -> str | None:
+        """Return the prompt after the present place, at the end the draft; ``None`` when already there."""
+        if self._place is None:
+            return None
+        self._place += 1
+        if self._place >= len(self._entries):
+            self._place = None
+            return self._draft
+        return self._entries[self._place]
+
+    def leave(self) -> None:
+        """Forget the place: the text was edited and is a draft of its own now."""
+        self._place = None
+
+    def _append(self, prompt: str) -> None:
+        assert self.path is not None
+        line = json.dumps(prompt) + "\n"
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                os.write(handle, line.encode())
+            finally:
+                os.close(handle)
+        except OSError as error:
+            self.problem = f"The prompt history {self.path} cannot be written ({error.strerror})."
+
+    def _rewrite(self) -> None:
+        assert self.path is not None
+        body = "".join(json.dumps(entry) + "\n" for entry in self._entries).encode()
+        temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}")
+        try:
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            try:
+                os.write(handle, body)
+            finally:
+                os.close(handle)
+            temporary.replace(self.path)
+        except OSError as error:
+            self.problem = f"The prompt history {self.path} cannot be written ({error.strerror})."
+            with contextlib.suppress(OSError):
+                temporary.unlink()

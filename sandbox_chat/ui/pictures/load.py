@@ -1,0 +1,122 @@
+"""Reading a picture from a file: checked, bounded, never ending the program."""
+
+from __future__ import annotations
+
+import contextlib
+import stat
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP")
+"""Formats that are decoded; others have decoders of less repute."""
+MAX_BYTES = 200_000_000
+"""Size of the largest file that is opened."""
+
+
+class PictureError(Exception):
+    """A picture cannot be drawn. The message is a sentence that says why."""
+
+
+def measure(path: str) -> tuple[int, int]:
+    """Return width and height in pixels from the picture's header. Raises ``PictureError``."""
+    with _opened(path) as image:
+        width, height = image.size
+        return (width, height)
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[Image]:
+    """Open a picture; whatever goes wrong with it inside becomes a ``PictureError``."""
+    from PIL import Image
+
+    try:
+        info = Path(path).stat()
+        if not stat.S_ISREG(info.st_mode):
+            raise PictureError("It is not a file.")
+        if info.st_size == 0:
+            raise PictureError("The file is empty.")
+        if info.st_size > MAX_BYTES:
+            raise PictureError(f"The file is too large ({info.st_size / 1e6:.0f} MB).")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with Image.open(path, formats=FORMATS) as image:
+                yield image
+    except PictureError:
+        raise
+    except FileNotFoundError:
+        raise PictureError("The file is no longer there.") from None
+    except PermissionError:
+        raise PictureError("The file may not be read.") from None
+    except Image.DecompressionBombError:
+        raise PictureError("It has far too many pixels to be decoded; open the file instead.") from None
+    except MemoryError:
+        raise PictureError("There is not enough memory to decode it.") from None
+    except Exception as error:
+        # Decoders raise whatever they like on broken data: OSError, ValueError, SyntaxError, struct.error, …
+        what = "The picture is damaged or of an unknown kind"
+        raise PictureError(f"{what} ({type(error).__name__}).") from None
+
+
+def load(path: str, *, max_pixels: int, box: tuple[int, int], columns: int = 0) -> Image:
+    """Return the picture at ``path`` in RGB, scaled to exactly ``box`` pixels.
+
+    ``columns`` tells that it is drawn in so many character cells: thin lines are then made thicker before
+    scaling, because they would fade to nothing. Transparent parts become white: charts with transparent ground have dark text. The header is
+    read first, so that a picture of more than ``max_pixels`` is refused before it takes memory.
+    Raises ``PictureError``.
+    """
+    from PIL import Image, ImageOps
+
+    with _opened(path) as image:
+        width, height = image.size
+        if width * height > max_pixels:
+            size = f"{width:,}×{height:,} pixels"
+            raise PictureError(
+                f"It has {size}, more than the limit of {max_pixels:,}; open the file instead."
+            )
+        if width < 1 or height < 1:
+            raise PictureError("It has no pixels.")
+        image.draft("RGB", box)  # JPEG: decode at a smaller size if that suffices
+        turned = ImageOps.exif_transpose(image)
+        flat = _flat(turned)
+        if columns:
+            flat = _bold_lines(flat, columns)
+        return flat.resize(box, Image.Resampling.LANCZOS, reducing_gap=3.0)
+
+
+def _bold_lines(image: Image, columns: int) -> Image:
+    """Thicken dark lines on a light ground, or light ones on a dark ground, by what scaling takes away.
+
+    Only charts are changed: pictures nearly all of whose pixels are of the ground's brightness.
+    """
+    from PIL import ImageFilter
+
+    size = min(9, image.width // (4 * columns) * 2 + 1)
+    if size < 3:
+        return image
+    histogram = image.convert("L").resize((128, 128)).histogram()
+    if sum(histogram[225:]) > sum(histogram) * 0.7:
+        return image.filter(ImageFilter.MinFilter(size))
+    if sum(histogram[:50]) > sum(histogram) * 0.7:
+        return image.filter(ImageFilter.MaxFilter(size))
+    return image
+
+
+def _flat(image: Image) -> Image:
+    from PIL import Image
+
+    if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
+        layer = image.convert("RGBA")
+        ground = Image.new("RGBA", layer.size, (255, 255, 255, 255))
+        return Image.alpha_composite(ground, layer).convert("RGB")
+    if image.mode in ("I", "I;16", "F"):  # scientific greys: more than 8 bits
+        low, high = image.getextrema()
+        span = max(float(high) - float(low), 1e-9)  # type: ignore[arg-type]
+        scaled = image.convert("F").point(lambda value: (value - float(low)) * (255.0 / span))  # type: ignore[arg-type]
+        return scaled.convert("L").convert("RGB")
+    return image.convert("RGB")

@@ -1,0 +1,90 @@
+"""A picture ready to be drawn: one strip for each row of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from rich.color import Color
+from rich.segment import Segment
+from rich.style import Style
+from textual.color import Color as TextualColor
+from textual.filter import ANSIToTruecolor, DimFilter, LineFilter
+from textual.strip import Strip
+
+
+@dataclass(slots=True)
+class PicturePaint:
+    """A picture at one size. ``rows`` are ``columns`` cells wide.
+
+    ``setup`` is sent to the terminal once before the rows are drawn and ``cleanup`` when they are no
+    longer needed (kitty keeps the picture). ``quick_rows`` are cheaper rows to show while the
+    view moves, empty if ``rows`` are cheap themselves.
+    """
+
+    columns: int
+    rows: list[Strip]
+    quick_rows: list[Strip] = field(default_factory=list)
+    setup: str = ""
+    cleanup: str = ""
+
+
+class GraphicStrip(Strip):
+    """A row of blank cells with a piece of a picture (a sixel sequence) on top.
+
+    Textual sees blank cells. Whenever a row is cut, because something lies over it or it is dimmed,
+    plain blank cells are left; only the whole row draws the picture.
+    """
+
+    __slots__ = ["_at", "_graphic"]
+
+    def __init__(self, segments: Iterable[Segment], cell_length: int, graphic: str, at: int) -> None:
+        """``graphic`` is drawn ``at`` cells to the right of the row's beginning."""
+        super().__init__(segments, cell_length)
+        self._graphic = graphic
+        self._at = at
+
+    def framed(
+        self, left: Sequence[Segment], right: Sequence[Segment], width: int, shift: int
+    ) -> GraphicStrip:
+        """Return the row between other segments; ``left`` takes ``shift`` cells and all ``width``."""
+        return GraphicStrip([*left, *self._segments, *right], width, self._graphic, self._at + shift)
+
+    def render(self, console: object) -> str:
+        """Return the cells, then the picture on top of them; the cursor ends behind the cells."""
+        if self._render_cache is None:
+            cells = super().render(console)  # type: ignore[arg-type]
+            forward = f"\x1b[{self._at}C" if self._at else ""
+            # The cursor is saved before the cells, so that a pending wrap at the right edge does no harm.
+            self._render_cache = f"\x1b7{cells}\x1b8{forward}{self._graphic}\x1b8\x1b[{self.cell_length}C"
+        return self._render_cache
+
+    def apply_filter(self, filter: LineFilter, background: TextualColor) -> Strip:
+        """Filters that translate colours of text leave the picture; others (no colour) remove it."""
+        if isinstance(filter, ANSIToTruecolor | DimFilter):
+            return self
+        return super().apply_filter(filter, background)
+
+    def adjust_cell_length(self, cell_length: int, style: Style | None = None) -> Strip:
+        """A wider row keeps the picture."""
+        extra = cell_length - self.cell_length
+        if extra > 0:
+            return GraphicStrip(
+                [*self._segments, Segment(" " * extra, style)], cell_length, self._graphic, self._at
+            )
+        return super().adjust_cell_length(cell_length, style)
+
+
+def frame(strip: Strip, left: Sequence[Segment], right: Sequence[Segment], width: int, shift: int) -> Strip:
+    """Return ``strip`` between other segments, a picture's row still drawing its picture."""
+    if isinstance(strip, GraphicStrip):
+        return strip.framed(left, right, width, shift)
+    return Strip([*left, *strip, *right], width)
+
+
+def rgb_style(fg: tuple[int, int, int] | None, bg: tuple[int, int, int] | None) -> Style:
+    """Return a style of two colours."""
+    return Style(
+        color=Color.from_rgb(*fg) if fg is not None else None,
+        bgcolor=Color.from_rgb(*bg) if bg is not None else None,
+    )

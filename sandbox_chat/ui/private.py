@@ -1,0 +1,53 @@
+"""The private parts of Textual that the interface uses, all in this file. Written against Textual 8.2.
+
+* ``_ansi_sequences.ANSI_SEQUENCES_KEYS``: a terminal without the kitty keyboard protocol sends
+  ``ESC CR`` for Alt+Enter, and Textual makes a plain Enter of it (Textualize/textual#6378). Enter
+  sends the prompt here, so the sequence is given its own name. Remove when that issue is closed.
+* ``App._handle_exception``: Textual answers an exception with a long traceback that shows local
+  variables, credentials among them. Here the program ends with a sentence. Remove when Textual has
+  a public hook for unhandled exceptions.
+* ``App._exception``: what a test harness reads to raise the exception in the test; kept filled.
+"""
+
+from __future__ import annotations
+
+import logging
+from enum import Enum
+from typing import Any
+
+from textual.app import App
+
+log = logging.getLogger(__name__)
+
+
+class _ExtraKey(Enum):
+    """Keys that Textual's table lacks."""
+
+    ALT_ENTER = "alt+enter"
+
+
+def teach_alt_enter() -> None:
+    """Let Textual tell Alt+Enter from Enter in terminals that send ``ESC CR`` for it."""
+    from textual import _ansi_sequences
+
+    table: dict[str, Any] = _ansi_sequences.ANSI_SEQUENCES_KEYS  # type: ignore[assignment]
+    table.setdefault("\x1b\r", (_ExtraKey.ALT_ENTER,))
+
+
+class QuietFailure(App[int]):
+    """An ``App`` that ends on an unhandled exception without printing a traceback.
+
+    ``failure`` is the exception afterwards; the caller says what happened in a sentence.
+    """
+
+    failure: BaseException | None = None
+
+    def _handle_exception(self, error: Exception) -> None:
+        self._return_code = 1
+        if self._exception is None:
+            self._exception = error
+            self._exception_event.set()
+        if self.failure is None:
+            self.failure = error
+            log.error("the interface failed", exc_info=error)
+        self._close_messages_no_wait()

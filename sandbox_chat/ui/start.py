@@ -1,0 +1,86 @@
+"""Opens the terminal application and cleans up after it. Imports Textual as late as it can."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from sandbox_chat.events import Sink
+from sandbox_chat.settings import Settings
+
+if TYPE_CHECKING:
+    from sandbox_chat.ui.app import ChatApp
+    from sandbox_chat.ui.controller import EngineLike
+
+FRAMES_PER_SECOND = "120"
+"""Textual's default of 60 lets a key wait 16 ms for its frame; 120 halves that and is free when idle."""
+
+
+def make_engine(
+    settings: Settings, sink: Sink, *, resume: str | None = None, replay: Sink | None = None
+) -> EngineLike:
+    """Make the real engine."""
+    from sandbox_chat.engine import Engine
+
+    return Engine(settings, sink, resume=resume, replay=replay)
+
+
+def run_terminal(settings: Settings, *, resume: str | None = None) -> int:
+    """Run the chat; see ``sandbox_chat.ui.run``."""
+    from sandbox_chat.ui.pictures import Probe
+
+    probe = Probe()
+    probe.start()
+    try:
+        app_class = _import_app()
+    finally:
+        info = probe.finish(settings.probe_timeout)
+    typed = probe.typed.decode("utf-8", "replace")
+    ask = not settings.demo and not settings.has_model
+    app = app_class(settings, make_engine, resume=resume, ask=ask, info=info, typed=typed)
+    if not ask:
+        app.prepare()  # its errors are sentences and are told on the normal screen
+    return run_app(app)
+
+
+def run_app(app: ChatApp) -> int:
+    """Run an application to its end and return the exit code; its engine is closed whatever happens.
+
+    Raises the exception that ended the interface, after the terminal is as it was before and the
+    session is closed.
+    """
+    code: int | None = None
+    failure: BaseException | None = None
+    try:
+        code = app.run()
+    except (Exception, KeyboardInterrupt, SystemExit) as error:
+        failure = error
+    engine = app.chat.engine
+    if engine is not None:
+        with contextlib.suppress(Exception):  # an end that fails must not hide how it came to it
+            engine.close()
+    app.prompts.close()
+    if engine is not None and app.chat.state.turns:
+        with contextlib.suppress(OSError, ValueError):  # the terminal may be gone
+            sys.stdout.write(f"Session saved: sandbox-chat --resume {engine.session_id}\n")
+            sys.stdout.flush()
+    failure = app.failure or failure
+    if failure is not None:
+        raise failure
+    return app.signal_code or code or app.return_code or 0
+
+
+def _import_app() -> type[ChatApp]:
+    # The variable is Textual's public one, read once at its import. It is taken away again so that
+    # children do not inherit it.
+    chosen = "TEXTUAL_FPS" in os.environ
+    if not chosen:
+        os.environ["TEXTUAL_FPS"] = FRAMES_PER_SECOND
+    try:
+        from sandbox_chat.ui.app import ChatApp
+    finally:
+        if not chosen:
+            del os.environ["TEXTUAL_FPS"]
+    return ChatApp

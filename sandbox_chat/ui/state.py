@@ -1,0 +1,387 @@
+"""What the screen knows: a pure reducer from events to one state.
+
+The state depends on the events alone, never on a clock, so a replayed journal gives the same state
+as the live chat did. Times come from the events' ``at``.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from sandbox_chat import events as ev
+from sandbox_chat.text import clean_line
+
+ToolStatus = Literal["writing", "running", "ok", "failed", "interrupted"]
+Phase = Literal[
+    "starting", "connecting", "idle", "thinking", "writing", "coding", "running", "retrying", "lost", "closed"
+]
+
+OUTPUT_LIMIT = 200_000
+"""Characters of live output kept of one call: half from its start, half from its end."""
+
+DRAFT_LIMIT = 200_000
+"""Characters of arguments kept while the model writes them; the whole comes with ``tool_started``."""
+
+TITLE_LIMIT = 60
+
+
+@dataclass
+class OutputBuffer:
+    """Output of one call, bounded: the start and the end are kept, what was cut is counted.
+
+    ``head`` and ``tail`` hold ``(stream, text)``; ``cut`` counts the characters between them.
+    """
+
+    limit: int = OUTPUT_LIMIT
+    head: list[tuple[ev.Stream, str]] = field(default_factory=list)
+    tail: deque[tuple[ev.Stream, str]] = field(default_factory=deque)
+    cut: int = 0
+    _head_size: int = 0
+    _tail_size: int = 0
+
+    def add(self, stream: ev.Stream, text: str) -> None:
+        """Append a piece of output."""
+        if not text:
+            return
+        half = self.limit // 2
+        room = half - self._head_size
+        if room > 0 and not self.tail:
+            piece, text = text[:room], text[room:]
+            self._head_size += len(piece)
+            _extend(self.head, stream, piece)
+        if not text:
+            return
+        self._tail_size += len(text)
+        self.tail.append((stream, text))
+        while self._tail_size > half:
+            first_stream, first = self.tail[0]
+            over = self._tail_size - half
+            if len(first) <= over:
+                self.tail.popleft()
+                self._tail_size -= len(first)
+                self.cut += len(first)
+            else:
+                self.tail[0] = (first_stream, first[over:])
+                self._tail_size -= over
+                self.cut += over
+
+    def __bool__(self) -> bool:
+        return bool(self.head)
+
+    def parts(self) -> list[tuple[str, str]]:
+        """Return the output as ``(stream, text)``; a part of the stream ``note`` says what was cut."""
+        note = [("note", f"\n[… {self.cut:,} characters cut …]\n")] if self.cut else []
+        return [*self.head, *note, *self.tail]
+
+    def text(self) -> str:
+        """Return the output as one text."""
+        return "".join(text for _, text in self.parts())
+
+
+def _extend(parts: list[tuple[ev.Stream, str]], stream: ev.Stream, text: str) -> None:
+    if parts and parts[-1][0] == stream:
+        parts[-1] = (stream, parts[-1][1] + text)
+    else:
+        parts.append((stream, text))
+
+
+@dataclass
+class ToolCall:
+    """One tool call, from the first character of its arguments to its result.
+
+    ``draft`` is the partial JSON of the arguments while the model writes them. ``began`` is when the
+    call was first heard of, ``started`` when it began to run; ``duration_ms`` is known at its end.
+    """
+
+    id: str
+    name: str
+    turn_id: str
+    began: datetime
+    input: Mapping[str, Any] = field(default_factory=dict)
+    draft: str = ""
+    status: ToolStatus = "writing"
+    started: datetime | None = None
+    duration_ms: int | None = None
+    output: OutputBuffer = field(default_factory=OutputBuffer)
+    content: tuple[ev.Content, ...] = ()
+    revision: int = 0
+    """Grows with every change, so that a view knows when to draw again."""
+
+    @property
+    def short_name(self) -> str:
+        """Name without the prefix of our own server: ``run_code``."""
+        return self.name.removeprefix("mcp__sandbox__")
+
+    @property
+    def open(self) -> bool:
+        """True while the call has not ended."""
+        return self.status in ("writing", "running")
+
+    @property
+    def images(self) -> list[ev.ImageContent]:
+        """Pictures of the result."""
+        return [part for part in self.content if isinstance(part, ev.ImageContent)]
+
+    def elapsed_ms(self, now: datetime) -> float:
+        """Milliseconds that the call took, or has been running for at ``now``."""
+        if self.duration_ms is not None:
+            return float(self.duration_ms)
+        since = self.started or self.began
+        return max(0.0, (now - since).total_seconds() * 1000)
+
+
+@dataclass
+class Turn:
+    """One prompt and what came of it. ``answered`` is true as soon as the model said or did anything."""
+
+    id: str
+    prompt: str
+    started: datetime
+    answered: bool = False
+    ended: bool = False
+    is_error: bool = False
+    interrupted: bool = False
+    error: str = ""
+    duration_ms: int = 0
+    cost_usd: float | None = None
+    usage: ev.Usage = field(default_factory=ev.Usage)
+
+    @property
+    def used_tokens(self) -> bool:
+        """True when the model was reached at all."""
+        return self.usage != ev.Usage()
+
+
+@dataclass
+class ChatState:
+    """Everything that the panes show. Changed only by ``apply``."""
+
+    session_id: str = ""
+    model: str = ""
+    sandbox_kind: str = ""
+    demo: bool = False
+    title: str = ""
+    agent: str = ""
+    agent_text: str = ""
+    sandbox: str = "none"
+    sandbox_text: str = ""
+    turns: list[Turn] = field(default_factory=list)
+    tools: dict[str, ToolCall] = field(default_factory=dict)
+    activity: Phase = "thinking"
+    since: datetime | None = None
+    retry: ev.Retry | None = None
+    context: ev.ContextUse = field(default_factory=ev.ContextUse)
+    models: tuple[ev.ModelUse, ...] = ()
+    finished: bool = False
+    tool_revision: int = 0
+    """Grows with every change of any tool call."""
+
+    # -- reading -----------------------------------------------------------------------------------------
+
+    @property
+    def turn(self) -> Turn | None:
+        """The turn that runs now: the oldest one that has not ended."""
+        return next((turn for turn in self.turns if not turn.ended), None)
+
+    @property
+    def last_turn(self) -> Turn | None:
+        """The newest turn that has ended."""
+        return next((turn for turn in reversed(self.turns) if turn.ended), None)
+
+    @property
+    def busy(self) -> bool:
+        """True while a turn runs."""
+        return self.turn is not None
+
+    @property
+    def phase(self) -> Phase:
+        """What is going on now."""
+        if self.agent in ("lost", "closed"):
+            return "lost" if self.agent == "lost" else "closed"
+        if self.agent == "":
+            return "starting"
+        if self.agent == "connecting":
+            return "connecting"
+        return self.activity if self.busy else "idle"
+
+    @property
+    def running_tools(self) -> list[ToolCall]:
+        """Calls that have not ended, oldest first."""
+        return [tool for tool in self.tools.values() if tool.open]
+
+    @property
+    def usage(self) -> ev.Usage:
+        """Tokens of the whole session."""
+        turns = self.turns
+        return ev.Usage(
+            input=sum(t.usage.input for t in turns),
+            output=sum(t.usage.output for t in turns),
+            cache_read=sum(t.usage.cache_read for t in turns),
+            cache_creation=sum(t.usage.cache_creation for t in turns),
+        )
+
+    @property
+    def cost(self) -> tuple[float, int]:
+        """Known cost of the session in US dollars, and how many turns have no known price."""
+        known = sum(t.cost_usd for t in self.turns if t.cost_usd is not None)
+        unknown = sum(1 for t in self.turns if t.ended and t.cost_usd is None and t.used_tokens)
+        return known, unknown
+
+    # -- changing ----------------------------------------------------------------------------------------
+
+    def apply_all(self, events: Iterable[ev.Event]) -> None:
+        """Apply events in order."""
+        for event in events:
+            self.apply(event)
+
+    def apply(self, event: ev.Event) -> None:
+        """Apply one event. Events of a kind that is not known change nothing."""
+        match event:
+            case ev.TextDelta():
+                self._answering("writing", event.at)
+            case ev.ThinkingDelta():
+                self._answering("thinking", event.at)
+            case ev.Text():
+                self._answering("thinking" if not self.running_tools else "running", event.at)
+            case ev.ToolInputDelta():
+                self._tool_draft(event)
+            case ev.ToolOutput():
+                if tool := self.tools.get(event.tool_use_id):
+                    tool.output.add(event.stream, event.text)
+                    self._touch(tool)
+            case ev.ToolStarted():
+                self._tool_started(event)
+            case ev.ToolFinished():
+                self._tool_finished(event)
+            case ev.TurnStarted():
+                self._turn_started(event)
+            case ev.TurnFinished():
+                self._turn_finished(event)
+            case ev.Retry():
+                self.retry = event
+                self._be("retrying", event.at)
+            case ev.Status():
+                self._status(event)
+            case ev.SessionStarted():
+                self._session_started(event)
+            case ev.SessionFinished():
+                self._settle()
+                self.finished = True
+            case _:
+                pass
+
+    def _be(self, activity: Phase, at: datetime) -> None:
+        if activity != "retrying":
+            self.retry = None
+        if activity != self.activity or self.since is None:
+            self.activity = activity
+            self.since = at
+
+    def _answering(self, activity: Phase, at: datetime) -> None:
+        if turn := self.turn:
+            turn.answered = True
+        self._be(activity, at)
+
+    def _tool(self, tool_use_id: str, name: str, at: datetime) -> ToolCall:
+        tool = self.tools.get(tool_use_id)
+        if tool is None:
+            turn = self.turn
+            tool = ToolCall(id=tool_use_id, name=name, turn_id=turn.id if turn else "", began=at)
+            self.tools[tool_use_id] = tool
+        return tool
+
+    def _tool_draft(self, event: ev.ToolInputDelta) -> None:
+        tool = self._tool(event.tool_use_id, event.name, event.at)
+        if tool.status == "writing" and len(tool.draft) < DRAFT_LIMIT:
+            tool.draft += event.text
+            self._touch(tool)
+        self._answering("coding", event.at)
+
+    def _tool_started(self, event: ev.ToolStarted) -> None:
+        tool = self._tool(event.tool_use_id, event.name, event.at)
+        tool.name = event.name
+        tool.input = event.input
+        tool.draft = ""
+        self._touch(tool)
+        if tool.open:
+            tool.status = "running"
+            tool.started = event.at
+        self._answering("running", event.at)
+
+    def _tool_finished(self, event: ev.ToolFinished) -> None:
+        tool = self._tool(event.tool_use_id, "", event.at)
+        tool.duration_ms = event.duration_ms
+        tool.content = event.content
+        tool.status = "interrupted" if event.interrupted else "failed" if event.is_error else "ok"
+        self._touch(tool)
+        if not self.running_tools:
+            self._be("thinking", event.at)
+
+    def _turn_started(self, event: ev.TurnStarted) -> None:
+        first = not self.busy
+        self.turns.append(Turn(id=event.turn_id, prompt=event.prompt, started=event.at))
+        if not self.title:
+            self.title = clean_line(event.prompt, TITLE_LIMIT)
+        if first:
+            self.activity = "thinking"
+            self.since = event.at
+            self.retry = None
+
+    def _turn_finished(self, event: ev.TurnFinished) -> None:
+        turn = next((t for t in self.turns if t.id == event.turn_id), None)
+        if turn is not None:
+            turn.ended = True
+            turn.is_error = event.is_error
+            turn.interrupted = event.interrupted
+            turn.error = event.error
+            turn.duration_ms = event.duration_ms
+            turn.cost_usd = event.cost_usd
+            turn.usage = event.usage
+        for tool in self.running_tools:
+            if tool.turn_id in ("", event.turn_id):
+                self._stop(tool)
+        if event.context.used or event.context.max:
+            self.context = event.context
+        if event.models:
+            self.models = event.models
+        self.retry = None
+        self.activity = "thinking"
+        self.since = event.at
+
+    def _status(self, event: ev.Status) -> None:
+        if event.component == "agent":
+            self.agent, self.agent_text = event.state, event.text
+        else:
+            self.sandbox, self.sandbox_text = event.state, event.text
+
+    def _session_started(self, event: ev.SessionStarted) -> None:
+        self._settle()
+        self.session_id = event.session_id
+        self.model = event.model
+        self.sandbox_kind = event.sandbox
+        self.demo = event.demo
+        self.agent, self.agent_text = "connecting", ""
+        self.sandbox, self.sandbox_text = "none", ""
+        self.finished = False
+
+    def _settle(self) -> None:
+        """End what an earlier run of the program left open: nothing of it goes on."""
+        for tool in self.running_tools:
+            self._stop(tool)
+        for turn in self.turns:
+            if not turn.ended:
+                turn.ended = True
+                turn.interrupted = True
+        self.retry = None
+
+    def _stop(self, tool: ToolCall) -> None:
+        tool.status = "interrupted"
+        self._touch(tool)
+
+    def _touch(self, tool: ToolCall) -> None:
+        tool.revision += 1
+        self.tool_revision += 1

@@ -1,0 +1,296 @@
+"""A tool call, folded to a few rows in the transcript."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from datetime import datetime
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Literal
+
+from sandbox_chat.events import TextContent
+from sandbox_chat.text import clean
+from sandbox_chat.ui.formats import SPINNER, duration, running
+
+from .blocks import Block
+from .cells import TAB, Run, fit, fit_row, row_width, wrap
+from .code import CodeRows
+
+if TYPE_CHECKING:
+    from textual.strip import Strip
+
+    from sandbox_chat.events import Content, Stream
+
+    from .scene import Scene
+
+Status = Literal["writing", "running", "ok", "failed", "interrupted"]
+
+GLYPHS: dict[Status, tuple[str, str]] = {
+    "writing": ("·", "waiting"),
+    "running": ("◌", "running"),
+    "ok": ("✓", "success"),
+    "failed": ("✗", "error"),
+    "interrupted": ("⊘", "warning"),
+}
+WRITING_ROWS = 6
+"""Rows of code that are shown while the model writes them: its end."""
+LIVE_LIMIT = 16_000
+"""Characters of live output kept; the whole comes with the result."""
+LIVE_ROWS = 3
+"""Rows of live output shown while the call runs and is folded."""
+SECTION_ROWS = 200
+"""Rows of one part of an opened card; the tools pane has the rest."""
+
+_INDENT = Run("  ")
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"\s*:\s*"((?:[^"\\]|\\.)*)', re.DOTALL)
+_BROKEN_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
+_SECTION = re.compile(
+    r"^\[(success|stdout|stderr|result|error|traceback|note|tool_error)\](?: |$)(.*)$", re.MULTILINE
+)
+_LABELS = {"stdout": "output", "stderr": "errors", "tool_error": "error"}
+
+
+def partial_arguments(draft: str) -> dict[str, str]:
+    """Return the text arguments in a piece of JSON that is still being written, as far as they came."""
+    found: dict[str, str] = {}
+    for match in _STRING.finditer(draft):
+        value = _BROKEN_ESCAPE.sub("", match.group(2))
+        try:
+            found[match.group(1)] = json.loads(f'"{value}"', strict=False)
+        except ValueError:
+            found[match.group(1)] = value
+    return found
+
+
+def sections(text: str) -> list[tuple[str, str]]:
+    """Return the parts of a tool's answer as ``(name, text)``; an answer without parts is one named ``""``."""
+    matches = list(_SECTION.finditer(text))
+    if not matches or matches[0].start() != 0:
+        return [("", text)]
+    out = []
+    for index, match in enumerate(matches):
+        end = matches[index + 1].start() if index + 1 < len(matches) else len(text)
+        body = (match.group(2) + text[match.end() : end]).strip("\n")
+        out.append((match.group(1), body))
+    return out
+
+
+class ToolCard(Block):
+    """A tool call: status, name, time, the first line of its code; everything when expanded."""
+
+    kind = "tool"
+    expandable = True
+
+    def __init__(self, scene: Scene, tool_use_id: str, name: str) -> None:
+        super().__init__(scene, f"tool-{tool_use_id}")
+        self.tool_use_id = tool_use_id
+        self.name = name.rpartition("__")[2] or name
+        self.status: Status = "writing"
+        self.started_at: datetime | None = None
+        self.duration_ms = 0
+        self.input: Mapping[str, Any] = {}
+        self.content: tuple[Content, ...] = ()
+        self._draft = ""
+        self._live: list[tuple[Stream, str]] = []
+        self._live_size = 0
+        self._code = CodeRows("python")
+
+    # -- what happens ----------------------------------------------------------------------------------
+
+    def write(self, piece: str) -> None:
+        """The model wrote a piece of the arguments."""
+        self._draft += piece
+        self.touch()
+
+    def start(self, arguments: Mapping[str, Any], at: datetime) -> None:
+        """The call runs, with its whole arguments."""
+        self.input = arguments
+        self._draft = ""
+        self.status = "running"
+        self.started_at = at
+        self.touch()
+
+    def output(self, stream: Stream, text: str) -> None:
+        """A piece of output came."""
+        if self.status != "running":
+            return
+        self._live.append((stream, text))
+        self._live_size += len(text)
+        while len(self._live) > 1 and self._live_size - len(self._live[0][1]) > LIVE_LIMIT:
+            self._live_size -= len(self._live.pop(0)[1])
+        self.touch()
+
+    def finish(self, status: Status, content: tuple[Content, ...], duration_ms: int) -> None:
+        """The call ended."""
+        self.status = status
+        self.content = content
+        self.duration_ms = duration_ms
+        self._live, self._live_size = [], 0
+        self.touch()
+
+    def stop(self) -> None:
+        """The turn ended before the call did."""
+        if self.status in ("writing", "running"):
+            self.status = "interrupted"
+            self.touch()
+
+    # -- what is shown ---------------------------------------------------------------------------------
+
+    @property
+    def live(self) -> bool:
+        """True while the call runs: its spinner and its time move."""
+        return self.status == "running"
+
+    @property
+    def text(self) -> str:
+        """The code and the answer."""
+        parts = [
+            self._shown_code()[0],
+            *(part.text for part in self.content if isinstance(part, TextContent)),
+        ]
+        return "\n\n".join(part for part in parts if part)
+
+    def estimate(self, width: int) -> int:
+        """Return a guess of the height."""
+        return (
+            super().estimate(width) if self.expanded else (4 if self.status == "failed" else 3) * self.visible
+        )
+
+    def error_line(self) -> str:
+        """Return the line that says best why the call failed."""
+        texts = [part.text for part in self.content if isinstance(part, TextContent)]
+        found = {name: body for text in texts for name, body in sections(text)}
+        for name in ("traceback", "error", "tool_error", ""):
+            lines = [line for line in found.get(name, "").splitlines() if line.strip()]
+            if lines:
+                return lines[0 if name == "tool_error" else -1].strip()
+        return ""
+
+    def _outside(self) -> Hashable:
+        if self.status != "running":
+            return 0
+        return (self.scene.tick if self.scene.motion else self._elapsed_ms() // 1000,)
+
+    def _arguments(self) -> Mapping[str, Any]:
+        return self.input if not self._draft else partial_arguments(self._draft)
+
+    def _shown_code(self) -> tuple[str, str]:
+        """Return what the call does as text, and the language to highlight it in."""
+        given = self._arguments()
+        code = given.get("code")
+        if isinstance(code, str):
+            return code, "python"
+        content = given.get("content")
+        if isinstance(content, str):
+            suffix = PurePosixPath(str(given.get("path", ""))).suffix.lstrip(".")
+            return content, {"py": "python", "md": "markdown", "js": "javascript"}.get(suffix, suffix)
+        return "", ""
+
+    def _summary(self) -> str:
+        """Return one line of arguments for calls without code."""
+        given = self._arguments()
+        parts = [
+            clean(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
+            for key, value in given.items()
+            if key not in ("code", "content")
+        ]
+        return " · ".join(" ".join(part.split())[:200] for part in parts if part.strip())
+
+    def _elapsed_ms(self) -> int:
+        if self.started_at is None:
+            return 0
+        return max(0, int((self.scene.now() - self.started_at).total_seconds() * 1000))
+
+    def _header(self, width: int) -> list[Run]:
+        glyph, style = GLYPHS[self.status]
+        if self.status == "running" and self.scene.motion:
+            glyph = SPINNER[self.scene.tick % len(SPINNER)]
+        if self.status == "running":
+            time = running(self._elapsed_ms())
+        elif self.status == "writing":
+            time = "writing"
+        else:
+            time = duration(self.duration_ms) if self.duration_ms or self.content else ""
+            if self.status == "interrupted":
+                time = f"{time}  interrupted".strip()
+        runs = [Run(f"{glyph} ", (style,)), Run(clean(self.name), ("tool",)), Run(f"  {time}", ("muted",))]
+        code, _ = self._shown_code()
+        summary = self._summary() if not code or "path" in self._arguments() else ""
+        if summary:
+            runs.append(Run(f"  {summary}", ("muted",)))
+        return [*fit_row(runs, width - 2), Run(" ▾" if self.expanded else " ▸", ("faint",))]
+
+    def _draw(self, width: int) -> Sequence[Strip]:
+        out = self._strips([self._header(width)], width)
+        code, language = self._shown_code()
+        if language != self._code.language:
+            self._code = CodeRows(language)
+        writing = self.status == "writing"
+        self._code.update(code, closed=not writing)
+        if code:
+            out.extend(self._code_strips(width, writing))
+        if self.status == "running":
+            out.extend(self._live_strips(width))
+        if self.expanded:
+            out.extend(self._answer_strips(width))
+        elif self.status == "failed":
+            line = fit(self.error_line().replace("\t", TAB), width - 2)
+            if line:
+                out.append(self.scene.palette.strip([_INDENT, Run(line, ("error",))], width))
+        return out
+
+    def _code_strips(self, width: int, writing: bool) -> list[Strip]:
+        if self.expanded:
+            return self._code.strips(width, self.scene.palette, (_INDENT,))
+        if writing:
+            rows = [row for row in self._code.rows(width - 2) if row][-WRITING_ROWS:]
+            return self._strips([[_INDENT, *row] for row in rows], width)
+        count = self._code.line_count
+        more = f"{count} lines" if count > 1 else ""
+        head = [run for run in self._code.head() if run.text]
+        if count > 1:
+            head.append(Run(" …", ("muted",)))
+        row = fit_row(head, width - 2 - (len(more) + 2 if more else 0))
+        if more:
+            gap = width - 2 - row_width(row) - len(more)
+            row = [*row, Run(" " * gap), Run(more, ("muted",))]
+        return self._strips([[_INDENT, *row]], width)
+
+    def _live_strips(self, width: int) -> list[Strip]:
+        rows: list[list[Run]] = []
+        for stream, text in _merge(self._live):
+            style = ("warning",) if stream == "stderr" else ("muted",)
+            rows.extend(wrap([Run(text.strip("\n").replace("\t", TAB), style)], width - 4))
+        rows = rows[-(SECTION_ROWS if self.expanded else LIVE_ROWS) :]
+        return self._strips([[Run("  │ ", ("faint",)), *row] for row in rows], width)
+
+    def _answer_strips(self, width: int) -> list[Strip]:
+        rows: list[Sequence[Run]] = []
+        for part in self.content:
+            if not isinstance(part, TextContent):
+                continue
+            for name, body in sections(part.text):
+                if name == "success" or not body.strip():
+                    continue
+                if name:
+                    rows.append([_INDENT, Run(_LABELS.get(name, name), ("muted",))])
+                style = {"stderr": "warning", "error": "error", "tool_error": "error"}.get(name, "")
+                body_rows = wrap([Run(body.replace("\t", TAB), (style,) if style else ())], width - 4)
+                cut = len(body_rows) - SECTION_ROWS
+                if cut > 0:
+                    half = SECTION_ROWS // 2
+                    note = [Run(f"… {cut:,} more lines, in the tools pane …", ("muted",))]
+                    body_rows = [*body_rows[:half], note, *body_rows[-half:]]
+                rows.extend([Run("  │ ", ("faint",)), *row] for row in body_rows)
+        return self._strips(rows, width)
+
+
+def _merge(parts: Sequence[tuple[Stream, str]]) -> list[tuple[Stream, str]]:
+    out: list[tuple[Stream, str]] = []
+    for stream, text in parts:
+        if out and out[-1][0] == stream:
+            out[-1] = (stream, out[-1][1] + text)
+        else:
+            out.append((stream, text))
+    return out

@@ -1,0 +1,226 @@
+"""Events → blocks. Pure: no terminal, no time of its own. The same for a live and a replayed session."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from sandbox_chat import events as ev
+from sandbox_chat.text import clean_line
+
+from .blocks import AnswerBlock, Block, NoticeBlock, PictureBlock, PromptBlock, ThinkingBlock
+from .card import Status, ToolCard
+from .scene import Scene
+
+
+class Feed:
+    """Builds the list of blocks. ``blocks`` only grows; a withdrawn block is hidden, not removed.
+
+    ``changed`` holds the indices of blocks that changed since it was last taken.
+    """
+
+    def __init__(self, scene: Scene | None = None) -> None:
+        self.scene = scene or Scene()
+        self.blocks: list[Block] = []
+        self.changed: set[int] = set()
+        self.cards: dict[str, ToolCard] = {}
+        self._index: dict[str, int] = {}
+        self._answer: AnswerBlock | None = None
+        self._thinking: ThinkingBlock | None = None
+        self._retry: NoticeBlock | None = None
+        self._count = 0
+
+    def take_changed(self) -> set[int]:
+        """Return the changed indices and forget them."""
+        changed, self.changed = self.changed, set()
+        return changed
+
+    def index(self, block: Block) -> int:
+        """Return the place of a block."""
+        return self._index[block.id]
+
+    def apply(self, event: ev.Event) -> None:
+        """Take one event. Unknown ones and those that show nothing here are ignored."""
+        match event:
+            case ev.TextDelta():
+                self._text_delta(event.text)
+            case ev.ThinkingDelta():
+                self._thinking_delta(event.text)
+            case ev.Text():
+                self._text(event.text)
+            case ev.ToolInputDelta():
+                self._tool_input(event)
+            case ev.ToolStarted():
+                self._tool_started(event)
+            case ev.ToolOutput():
+                card = self.cards.get(event.tool_use_id)
+                if card is not None:
+                    card.output(event.stream, event.text)
+                    self._mark(card)
+            case ev.ToolFinished():
+                self._tool_finished(event)
+            case ev.TurnStarted():
+                self._close_open()
+                self._add(PromptBlock(self.scene, self._new_id("prompt"), event.prompt))
+            case ev.TurnFinished():
+                self._turn_finished(event)
+            case ev.Retry():
+                self._retried(event)
+            case ev.Notice():
+                self._add(NoticeBlock(self.scene, self._new_id("notice"), event.level, event.text))
+            case ev.SessionFinished():
+                self._close_open()
+                self._stop_cards()
+            case _:
+                pass
+
+    # -- the list --------------------------------------------------------------------------------------
+
+    def _new_id(self, kind: str) -> str:
+        self._count += 1
+        return f"{kind}-{self._count}"
+
+    def _add(self, block: Block) -> None:
+        block.first = not self.blocks
+        self._index[block.id] = len(self.blocks)
+        self.changed.add(len(self.blocks))
+        self.blocks.append(block)
+
+    def _mark(self, block: Block) -> None:
+        self.changed.add(self._index[block.id])
+
+    # -- text ------------------------------------------------------------------------------------------
+
+    def _text_delta(self, text: str) -> None:
+        self._end_thinking()
+        self._retry = None
+        if self._answer is None:
+            if not text.strip():
+                return  # nothing to show yet; the whole block comes with ``text``
+            self._answer = AnswerBlock(self.scene, self._new_id("answer"))
+            self._add(self._answer)
+        self._answer.append(text)
+        self._mark(self._answer)
+
+    def _text(self, text: str) -> None:
+        self._end_thinking()
+        self._retry = None
+        if self._answer is not None:
+            self._answer.finish(text)
+            self._mark(self._answer)
+            self._answer = None
+        elif text.strip():
+            self._add(AnswerBlock(self.scene, self._new_id("answer"), text, finished=True))
+
+    def _thinking_delta(self, text: str) -> None:
+        if self._thinking is None:
+            if not text.strip():
+                return
+            self._thinking = ThinkingBlock(self.scene, self._new_id("thinking"))
+            self._add(self._thinking)
+        self._thinking.append(text)
+        self._mark(self._thinking)
+
+    def _end_thinking(self) -> None:
+        if self._thinking is not None:
+            self._thinking.finish()
+            self._mark(self._thinking)
+            self._thinking = None
+
+    def _end_answer(self) -> None:
+        if self._answer is not None:
+            self._answer.finish()
+            self._mark(self._answer)
+            self._answer = None
+
+    def _close_open(self) -> None:
+        self._end_thinking()
+        self._end_answer()
+        self._retry = None
+
+    # -- tools -----------------------------------------------------------------------------------------
+
+    def _card(self, tool_use_id: str, name: str) -> ToolCard:
+        card = self.cards.get(tool_use_id)
+        if card is None:
+            card = self.cards[tool_use_id] = ToolCard(self.scene, tool_use_id, clean_line(name))
+            self._add(card)
+        return card
+
+    def _tool_input(self, event: ev.ToolInputDelta) -> None:
+        self._end_thinking()
+        self._retry = None
+        card = self._card(event.tool_use_id, event.name)
+        if card.status == "writing":
+            card.write(event.text)
+            self._mark(card)
+
+    def _tool_started(self, event: ev.ToolStarted) -> None:
+        self._close_open()
+        card = self._card(event.tool_use_id, event.name)
+        card.start(event.input, event.at)
+        self._mark(card)
+
+    def _tool_finished(self, event: ev.ToolFinished) -> None:
+        card = self.cards.get(event.tool_use_id)
+        if card is None:
+            return  # a result whose call was never seen: nothing to attach it to
+        status: Status = "interrupted" if event.interrupted else "failed" if event.is_error else "ok"
+        card.finish(status, event.content, event.duration_ms)
+        self._mark(card)
+        given = str(card.input.get("path", "")) if "code" not in card.input else ""
+        for part in event.content:
+            if isinstance(part, ev.ImageContent):
+                name = clean_line(given or PurePath(part.path).name)
+                picture = PictureBlock(self.scene, self._new_id("picture"), part, name)
+                picture.tool_use_id = event.tool_use_id
+                self._add(picture)
+
+    def _stop_cards(self) -> None:
+        for card in self.cards.values():
+            if card.status in ("writing", "running"):
+                card.stop()
+                self._mark(card)
+
+    # -- turns -----------------------------------------------------------------------------------------
+
+    def _retried(self, event: ev.Retry) -> None:
+        for block in (self._answer, self._thinking):
+            if block is not None:
+                block.hide()
+                self._mark(block)
+        self._answer = self._thinking = None
+        for tool_use_id, card in list(self.cards.items()):
+            if card.status == "writing":
+                card.hide()
+                self._mark(card)
+                del self.cards[tool_use_id]
+                # The id may come again: the hidden block must not stand in its way.
+                card.id = self._rename(card.id)
+        wait = f" in {event.delay_ms / 1000:.0f} s" if event.delay_ms >= 500 else ""
+        text = f"{event.reason.rstrip('.')}. Trying again{wait} (attempt {event.attempt})."
+        if self._retry is not None:
+            self._retry.replace(text)
+            self._mark(self._retry)
+        else:
+            self._retry = NoticeBlock(self.scene, self._new_id("retry"), "warning", text)
+            self._add(self._retry)
+
+    def _rename(self, block_id: str) -> str:
+        name = self._new_id(block_id)
+        self._index[name] = self._index.pop(block_id)
+        return name
+
+    def _turn_finished(self, event: ev.TurnFinished) -> None:
+        self._close_open()
+        self._stop_cards()
+        if event.interrupted:
+            self._add(NoticeBlock(self.scene, self._new_id("end"), "warning", "Interrupted."))
+        elif event.subtype == "error_max_turns":
+            text = (
+                event.error
+                or f"Stopped after {event.num_turns} steps, the limit of one answer. Say “go on” to continue."
+            )
+            self._add(NoticeBlock(self.scene, self._new_id("end"), "warning", text))
+        elif event.is_error:
+            text = event.error or f"The turn failed ({event.subtype})."
+            self._add(NoticeBlock(self.scene, self._new_id("end"), "error", text))

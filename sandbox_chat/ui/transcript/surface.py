@@ -1,0 +1,378 @@
+"""Drawing of the transcript: rows of blocks on the screen, and nothing that is not seen."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.segment import Segment
+from textual import events
+from textual.filter import ANSIToTruecolor
+from textual.geometry import Region, Size
+from textual.reactive import Reactive, reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.timer import Timer
+
+from sandbox_chat.ui.pictures.driver import send
+from sandbox_chat.ui.pictures.paint import frame
+
+from .blocks import Block
+from .feed import Feed
+from .gallery import Gallery
+from .layout import Layout
+from .palette import Palette
+from .scene import Scene
+
+if TYPE_CHECKING:
+    from sandbox_chat.events import Event
+    from sandbox_chat.ui.pictures import Painter
+
+FLUSH = 0.05
+"""Shortest time in seconds between two drawings while events stream: twenty a second look fluent."""
+FLUSH_SHARE = 4
+"""A drawing may take one part in so many of the time: what is costly is drawn less often, keys stay quick."""
+FLUSH_MOST = 0.5
+SPINNER_SECONDS = 0.1
+CALM = 0.15
+"""Seconds without movement after which costly pictures are drawn in full."""
+GUTTER = 2
+"""Cells at the left: the mark of what is selected, and air."""
+EDGE = 2
+"""Cells at the right: air and the bar that shows the place."""
+
+
+class TranscriptSurface(ScrollView):
+    """Draws the blocks and keeps the place. ``TranscriptView`` adds keys and the mouse."""
+
+    DEFAULT_CSS = """
+    TranscriptSurface { width: 1fr; height: 1fr; overflow: hidden hidden; scrollbar-size: 0 0; }
+    """
+    ALLOW_SELECT = False
+
+    virtual_size: Reactive[Size] = Reactive(Size(0, 0), layout=False)
+    following: reactive[bool] = reactive(True, repaint=False)
+    """True while the view stays at the end."""
+    unseen_lines: reactive[int] = reactive(0, repaint=False)
+    """Rows that came below the view since the user scrolled up."""
+
+    def __init__(
+        self,
+        *,
+        motion: bool = True,
+        name: str | None = None,
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
+        """``motion`` false: no spinners."""
+        super().__init__(name=name, id=id, classes=classes)
+        self.scene = Scene(motion=motion)
+        self.transcript = Feed(self.scene)
+        self._layout = Layout(self.transcript.blocks)
+        self._painter: Painter | None = None
+        self._gallery: Gallery | None = None
+        self._selected = -1
+        self._lines: list[Strip] = []
+        self._framed: dict[tuple[int, int, int], tuple[Strip, Strip]] = {}
+        self._flush_timer: Timer | None = None
+        self._spinner: Timer | None = None
+        self._calm_timer: Timer | None = None
+        self._last_flush = 0.0
+        self._interval = FLUSH
+        self._palette_key: tuple[object, ...] = ()
+        self._dragging = False
+
+    # -- what others call ------------------------------------------------------------------------------
+
+    @property
+    def blocks(self) -> Sequence[Block]:
+        """All pieces of the transcript, withdrawn ones too."""
+        return self.transcript.blocks
+
+    @property
+    def has_nothing(self) -> bool:
+        """True while there is nothing to see."""
+        return not self.transcript.blocks
+
+    def feed(self, events: Sequence[Event]) -> None:
+        """Take events and draw soon: at once, or a moment after the last time."""
+        for event in events:
+            self.transcript.apply(event)
+        if self.transcript.changed:
+            self._schedule()
+
+    def clear(self) -> None:
+        """Start with an empty transcript."""
+        self.transcript = Feed(self.scene)
+        self._layout = Layout(self.transcript.blocks)
+        self._selected = -1
+        self._framed.clear()
+        self._relayout()
+
+    def end(self) -> None:
+        """Go to the end and follow."""
+        self._layout.go_end()
+        self._moved()
+
+    def set_images(self, painter: Painter) -> None:
+        """Draw pictures with ``painter``; without one only their captions are shown."""
+        self._painter = painter
+        if self.is_mounted:
+            self._hang_pictures()
+            self._relayout()
+
+    @property
+    def selected(self) -> Block | None:
+        """The item that the cursor is on."""
+        blocks = self.transcript.blocks
+        return blocks[self._selected] if 0 <= self._selected < len(blocks) else None
+
+    # -- life ------------------------------------------------------------------------------------------
+
+    def on_mount(self) -> None:
+        """Take the theme's colours and begin."""
+        from .code import warm_lexers
+
+        self._take_colours()
+        self._hang_pictures()
+        self._spinner = self.set_interval(SPINNER_SECONDS, self._spin, pause=True)
+        threading.Thread(target=warm_lexers, name="lexers", daemon=True).start()
+        self._relayout()
+
+    def on_unmount(self) -> None:
+        """Free the pictures."""
+        if self._gallery is not None:
+            self._gallery.close()
+            self._gallery = None
+            self.scene.pictures = None
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Lay out for the new size."""
+        del event
+        self._relayout()
+
+    def notify_style_update(self) -> None:
+        """The theme or the style may have changed."""
+        super().notify_style_update()
+        if self.is_mounted and self._take_colours():
+            self._hang_pictures()
+            self._relayout()
+
+    def _take_colours(self) -> bool:
+        variables = self.app.theme_variables
+        background = self.background_colors[1]
+        dark = self.app.current_theme.dark
+        names = ("foreground", "primary", "accent", "success", "warning", "error")
+        key = (background, dark, *(variables.get(name) for name in names))
+        if key == self._palette_key:
+            return False
+        self._palette_key = key
+        self.scene.palette = Palette(variables, background=background.hex6, dark=dark)
+        self._framed.clear()
+        return True
+
+    def _hang_pictures(self) -> None:
+        if self._gallery is not None:
+            self._gallery.close()
+        self._gallery = None
+        self.scene.pictures = None
+        if self._painter is None or self._painter.mode == "off":
+            return
+        self._gallery = Gallery(
+            self._painter,
+            ground=self.scene.palette.base,
+            send=lambda data: send(self.app, data),
+            ready=self._picture_ready,
+        )
+        self.scene.pictures = self._gallery
+
+    # -- drawing ---------------------------------------------------------------------------------------
+
+    def _schedule(self) -> None:
+        if not self.is_mounted or self._flush_timer is not None:
+            return
+        wait = self._last_flush + self._interval - time.monotonic()
+        if wait <= 0:
+            self._flush()
+        else:
+            self._flush_timer = self.set_timer(wait, self._flush)
+
+    def _flush(self) -> None:
+        """Lay out what changed and repaint the rows that differ."""
+        if self._flush_timer is not None:
+            self._flush_timer.stop()
+            self._flush_timer = None
+        if not self.is_mounted or not self._layout.width:
+            return
+        changed = self.transcript.take_changed()
+        if not changed:
+            return
+        begun = time.monotonic()
+        self._layout.changed(changed)
+        self._moved()
+        self._last_flush = time.monotonic()
+        cost = self._last_flush - begun
+        self._interval = min(max(FLUSH, cost * FLUSH_SHARE), FLUSH_MOST)
+
+    def _relayout(self) -> None:
+        width, height = self.size
+        if not self.is_mounted or width <= GUTTER + EDGE or height <= 0:
+            return
+        self.transcript.take_changed()
+        self._framed.clear()
+        self._layout.resize(width - GUTTER - EDGE, height)
+        self._layout.changed(())
+        self._paint()
+        self.refresh()
+
+    def _moved(self) -> None:
+        """The place or the rows changed: repaint; pictures stay simple until it is calm."""
+        top = self._layout.top
+        if self._gallery is not None and self._gallery.heavy and top != round(self.scroll_y):
+            self._gallery.moving = True
+            if self._calm_timer is not None:
+                self._calm_timer.stop()
+            self._calm_timer = self.set_timer(CALM, self._calm)
+        self._paint()
+
+    def _calm(self) -> None:
+        self._calm_timer = None
+        if self._gallery is not None:
+            self._gallery.moving = False
+        self._paint()
+
+    def _picture_ready(self, path: str) -> None:
+        del path
+        self._paint()
+
+    def _paint(self) -> None:
+        """Make the rows of the screen, tell Textual which of them differ, and keep its numbers right."""
+        layout = self._layout
+        size = self.size
+        old = self._lines
+        lines: list[Strip] = []
+        thumb = self._thumb()
+        live = False
+        for index, row, strip in layout.visible():
+            block = layout.blocks[index]
+            live = live or block.live
+            mark = 1 if index == self._selected and (row or block.first) else 0
+            lines.append(self._frame(strip, mark, thumb, len(lines)))
+        blank = self.scene.palette.blank(layout.width)
+        while len(lines) < size.height:
+            lines.append(self._frame(blank, 0, thumb, len(lines)))
+        self._lines = lines
+        if len(old) != len(lines):
+            self.refresh()
+        else:
+            self._refresh_rows([y for y, line in enumerate(lines) if line is not old[y]])
+        self.set_reactive(TranscriptSurface.virtual_size, Size(size.width, max(layout.total, 1)))
+        self.set_reactive(TranscriptSurface.scroll_y, float(layout.top))
+        self.set_reactive(TranscriptSurface.scroll_target_y, float(layout.top))
+        self.following = layout.following
+        self.unseen_lines = layout.unseen
+        if self._spinner is not None:
+            if live:
+                self._spinner.resume()
+            else:
+                self._spinner.pause()
+
+    def _refresh_rows(self, rows: list[int]) -> None:
+        if not rows:
+            return
+        width = self.size.width
+        regions: list[Region] = []
+        start = last = rows[0]
+        for y in rows[1:]:
+            if y != last + 1:
+                regions.append(Region(0, start, width, last - start + 1))
+                start = y
+            last = y
+        regions.append(Region(0, start, width, last - start + 1))
+        gutter = self.styles.gutter
+        if gutter.top or gutter.left:
+            regions = [region.translate((gutter.left, gutter.top)) for region in regions]
+        self.refresh(*regions)
+
+    def _thumb(self) -> tuple[int, int]:
+        """Return the first and the last row (exclusive) of the bar's thumb; nothing when all is seen."""
+        height, total = self.size.height, self._layout.total
+        if total <= height or height <= 0:
+            return (0, 0)
+        size = max(1, round(height * height / total))
+        start = round((height - size) * self._layout.top / max(1, self._layout.max_top))
+        return (start, start + size)
+
+    def _frame(self, strip: Strip, mark: int, thumb: tuple[int, int], y: int) -> Strip:
+        """Return a row with the mark at its left and the bar at its right; the same object for the same row."""
+        bar = 0 if thumb == (0, 0) else 2 if thumb[0] <= y < thumb[1] else 1
+        key = (id(strip), mark, bar)
+        kept = self._framed.get(key)
+        if kept is not None and kept[0] is strip:
+            return kept[1]
+        style = self.scene.palette.style
+        left = Segment("▌ ", style(("selected",))) if mark else Segment("  ", style(()))
+        right = [Segment("  ", style(()))]
+        if bar:
+            right = [Segment(" ", style(())), Segment("▐", style(("thumb" if bar == 2 else "bar",)))]
+        width = self._layout.width + GUTTER + EDGE
+        framed = frame(strip, [left], right, width, GUTTER)
+        if len(self._framed) > 2048:
+            self._framed.clear()
+        self._framed[key] = (strip, framed)
+        return framed
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Return the rows of ``crop``, ready as they are unless the widget is tinted or framed."""
+        styles = self.styles
+        if (
+            styles.gutter != (0, 0, 0, 0)
+            or styles.tint.a
+            or self.opacity != 1.0
+            or styles.text_opacity != 1.0
+        ):
+            return super().render_lines(crop)
+        background = self.scene.palette.background
+        filters = [item for item in self.get_line_filters() if not isinstance(item, ANSIToTruecolor)]
+        out = []
+        for y in crop.line_range:
+            strip = self.render_line(y)
+            for item in filters:
+                strip = strip.apply_filter(item, background)
+            out.append(strip)
+        if crop.column_span != (0, self.size.width):
+            out = [strip.crop(*crop.column_span) for strip in out]
+        return out
+
+    def render_line(self, y: int) -> Strip:
+        """Return one row of the screen."""
+        width = self.size.width
+        if 0 <= y < len(self._lines):
+            line = self._lines[y]
+            return (
+                line if line.cell_length == width else line.adjust_cell_length(width, self.scene.palette.base)
+            )
+        return Strip.blank(width, self.scene.palette.base)
+
+    def _spin(self) -> None:
+        self.scene.tick += 1
+        changed = [
+            index for index in {item[0] for item in self._layout.visible()} if self._layout.blocks[index].live
+        ]
+        if changed:
+            self._layout.changed(changed)
+        self._paint()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Something else (Textual's own scrolling) moved the view."""
+        del old_value
+        if round(new_value) != self._layout.top:
+            self._layout.go(round(new_value))
+            self._moved()
+
+    def _select(self, index: int) -> None:
+        if index != self._selected:
+            self._selected = index
+            self._paint()

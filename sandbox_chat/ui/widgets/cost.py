@@ -1,0 +1,150 @@
+"""The cost pane: this turn, the session, each model, tokens, context."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from sandbox_chat.events import Usage
+from sandbox_chat.ui import formats
+from sandbox_chat.ui.state import ChatState, Turn
+from sandbox_chat.ui.widgets.header import Header
+
+NOT_KNOWN = "price not known"
+DEMO_COST = "no cost (demo)"
+LABEL = 11
+BAR = 14
+
+
+def _cost(usd: float | None, demo: bool) -> list[tuple[str, str]]:
+    if demo:
+        return [(DEMO_COST, "")]
+    if usd is None:
+        return [(formats.NOT_AVAILABLE, "bold"), (f", {NOT_KNOWN}", "$muted")]
+    return [(formats.money(usd), "bold")]
+
+
+def _turn_cost(turn: Turn | None, state: ChatState) -> list[tuple[str, str]]:
+    if turn is None:
+        return [("nothing yet", "$muted")]
+    if turn.cost_usd is None and not turn.used_tokens:
+        return [(DEMO_COST if state.demo else formats.money(0.0), "")]
+    return _cost(turn.cost_usd, state.demo)
+
+
+def _label(word: str) -> tuple[str, str]:
+    word = formats.fit(word, LABEL - 1)
+    return f"{word:<{LABEL}}", "$muted"
+
+
+def _tokens(usage: Usage) -> list[tuple[str, str]]:
+    return [
+        (formats.tokens(usage.input), ""),
+        (" in  ", "$muted"),
+        (formats.tokens(usage.output), ""),
+        (" out", "$muted"),
+    ]
+
+
+def _cache(usage: Usage) -> list[tuple[str, str]]:
+    return [
+        (formats.tokens(usage.cache_read), ""),
+        (" read  ", "$muted"),
+        (formats.tokens(usage.cache_creation), ""),
+        (" written", "$muted"),
+    ]
+
+
+def cost_lines(state: ChatState, width: int) -> list[Content]:
+    """Return the lines of the pane, none wider than ``width`` cells."""
+    rows: list[list[tuple[str, str]]] = []
+    turn = state.last_turn
+    running = state.turn is not None
+    rows.append(
+        [_label("last turn" if running else "this turn"), *_turn_cost(turn, state)],
+    )
+    if turn is not None and turn.used_tokens:
+        rows.append([_label(""), *_tokens(turn.usage)])
+    known, unknown = state.cost
+    usage = state.usage
+    ended = [t for t in state.turns if t.ended]
+    if not ended:
+        session: list[tuple[str, str]] = [("nothing yet", "$muted")]
+    elif state.demo:
+        session = [(DEMO_COST, "")]
+    elif unknown and known == 0:
+        session = _cost(None, False)
+    else:
+        session = _cost(known, False)
+        if unknown:
+            session.append((f" + {formats.plural(unknown, 'turn')}, {NOT_KNOWN}", "$muted"))
+    rows.append([_label("session"), *session])
+    rows.append([_label("tokens"), *_tokens(usage)])
+    if usage.cache_read or usage.cache_creation:
+        rows.append([_label("cache"), *_cache(usage)])
+    turns: list[tuple[str, str]] = [_label("turns"), (str(len(ended)), "")]
+    costs = [t.cost_usd or 0.0 for t in ended]
+    if len(ended) > 1 and any(costs):
+        turns.append((f"  {formats.sparkline(costs, 16)}", "$primary"))
+    rows.append(turns)
+    rows.append([_label("context"), *_context(state, width)])
+    if not state.demo:
+        for model in state.models:
+            name = formats.fit(model.model, max(8, width - 14))
+            rows.append([(name, "$muted"), ("  ", ""), *_cost(model.cost_usd, False)])
+            rows.append([("  ", ""), *_tokens(model.usage)])
+    return [_fitted(Content.assemble(*row), width) for row in rows]
+
+
+def _context(state: ChatState, width: int) -> list[tuple[str, str]]:
+    used, limit = state.context.used, state.context.max
+    if limit <= 0:
+        text = f"{formats.tokens(used)} tokens used" if used else "not known yet"
+        return [(text, "" if used else "$muted")]
+    colour = "$error" if used > 0.9 * limit else "$warning" if used > 0.7 * limit else "$primary"
+    full, empty = formats.bar(used, limit, max(4, min(BAR, width - LABEL - 16)))
+    return [
+        (full, colour),
+        (empty, "$faint"),
+        (f" {formats.percent(used, limit) or '0 %'}", ""),
+        (f" of {formats.tokens(limit)}", "$muted"),
+    ]
+
+
+def _fitted(line: Content, width: int) -> Content:
+    return line if line.cell_length <= width else line.truncate(width, ellipsis=True)
+
+
+class CostPane(Vertical):
+    """What the chat costs. ``update_state`` draws it again when a turn has ended."""
+
+    DEFAULT_CSS = """
+    CostPane { height: auto; max-height: 50%; padding: 0 1; background: $background; overflow-y: auto; scrollbar-size-vertical: 1; }
+    CostPane Static { width: 1fr; height: auto; }
+    """
+
+    def __init__(self, state: ChatState, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.state = state
+        self._drawn: list[Content] | None = None
+
+    def compose(self) -> ComposeResult:
+        """Lay out title and body."""
+        yield Header("Cost")
+        yield Static(id="cost-body")
+
+    def on_resize(self) -> None:
+        """Draw again: lines are cut to the width."""
+        self.update_state()
+
+    def update_state(self) -> None:
+        """Draw the pane again if anything in it changed."""
+        width = self.scrollable_content_region.width
+        if width <= 0:
+            return
+        lines = cost_lines(self.state, width)
+        if self._drawn is None or [x.plain for x in lines] != [x.plain for x in self._drawn]:
+            self._drawn = lines
+            self.query_one("#cost-body", Static).update(Content("\n").join(lines))

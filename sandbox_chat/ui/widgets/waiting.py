@@ -1,0 +1,50 @@
+"""The prompts that wait for the running turn to end, above the composer."""
+
+from __future__ import annotations
+
+from textual.content import Content
+from textual.widgets import Static
+
+from sandbox_chat.ui import formats
+from sandbox_chat.ui.controller import Chat
+
+SHOWN = 3
+"""Waiting prompts shown; more are counted."""
+
+
+class Waiting(Static):
+    """One row for each prompt that waits or was not taken yet, none when there is none."""
+
+    DEFAULT_CSS = """
+    Waiting { height: auto; width: 1fr; padding: 0 1; display: none; color: $muted; background: $background; }
+    """
+
+    def __init__(self, chat: Chat, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.chat = chat
+        self._drawn: tuple[object, ...] = ()
+
+    def update_state(self) -> None:
+        """Draw the rows again if they changed."""
+        waiting, held = self.chat.waiting, self.chat.held
+        starting = self.chat.state.phase in ("starting", "connecting")
+        early = self.chat.unconfirmed if starting else []
+        width = self.screen.size.width - 2
+        key = (tuple(early), tuple(waiting), held, width)
+        if key == self._drawn:
+            return
+        self._drawn = key
+        self.display = bool(waiting or early)
+        rows = []
+        for label, prompts in (("goes out when connected", early), ("waiting", waiting[:SHOWN])):
+            for prompt in prompts:
+                rows.append(Content(formats.fit(f"⋯ {label}: " + " ".join(prompt.split()), width)))
+        if len(waiting) > SHOWN:
+            rows.append(Content(f"⋯ and {len(waiting) - SHOWN} more"))
+        if held:
+            rows.append(
+                Content.styled(
+                    formats.fit(f"held {held}: ^G sends them, ^T takes the newest back", width), "$warning"
+                )
+            )
+        self.update(Content("\n").join(rows))

@@ -1,0 +1,181 @@
+"""The values that settings hold: secrets, and how each kind is read from text and checked."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_SHOWN_LIMIT = 80  # characters of a wrong value that a message repeats
+
+# An address with a password or a key in it, a key in the wrong place, anything long and random.
+_LIKE_A_CREDENTIAL = re.compile(r"[@?#]|\bsk-|\be2b_|[A-Za-z0-9_+-]{20,}", re.ASCII)
+
+
+class ConfigError(Exception):
+    """A setting is wrong. The message names the setting, where it was found, and what is right."""
+
+
+class Secret:
+    """A credential. Never printed: ``str`` and ``repr`` show only that it is set. ``reveal`` unwraps it."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        """Return the value. Only the CLI child's environment and the sandbox client may call this."""
+        return self._value
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __repr__(self) -> str:
+        return "Secret(set)" if self._value else "Secret(empty)"
+
+    __str__ = __repr__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._value == self._value
+
+    def __hash__(self) -> int:
+        return hash((Secret, self._value))
+
+    def __copy__(self) -> Secret:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Secret:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Secret is not pickled or copied to other processes")
+
+
+# --- readers: each takes a raw value and returns the checked one, or raises ``ValueError`` ----------------
+
+
+def text(value: Any) -> str:
+    """Read one line of text. Control bytes and broken characters are refused: they are never meant."""
+    if not isinstance(value, str):
+        raise ValueError("must be text")
+    word = value.strip()
+    if any(ord(sign) < 0x20 or 0x7F <= ord(sign) < 0xA0 or 0xD800 <= ord(sign) < 0xE000 for sign in word):
+        raise ValueError("must be plain text without control characters")
+    return word
+
+
+def secret(value: Any) -> Secret:
+    """Read a credential. It goes into an HTTP header, so it is one word of plain ASCII."""
+    word = text(value)
+    if not word.isascii() or " " in word:
+        raise ValueError("must be one word of plain letters, digits and signs; copy it again")
+    return Secret(word)
+
+
+def flag(value: Any) -> bool:
+    """Read true or false, in the words that people use for them."""
+    if isinstance(value, bool):
+        return value
+    word = str(value).strip().lower()
+    if word in ("1", "true", "yes", "on"):
+        return True
+    if word in ("0", "false", "no", "off"):
+        return False
+    raise ValueError("must be true or false")
+
+
+def whole(low: int, high: int) -> Callable[[Any], int]:
+    """Return a reader of whole numbers from ``low`` to ``high``."""
+
+    def read(value: Any) -> int:
+        try:
+            if isinstance(value, bool):
+                raise ValueError
+            number = int(str(value).strip().replace("_", ""))
+        except ValueError:
+            raise ValueError(f"must be a whole number from {low} to {high}") from None
+        if not low <= number <= high:
+            raise ValueError(f"must be a whole number from {low} to {high}")
+        return number
+
+    return read
+
+
+def number(low: float, high: float) -> Callable[[Any], float]:
+    """Return a reader of numbers from ``low`` to ``high``."""
+
+    def read(value: Any) -> float:
+        try:
+            if isinstance(value, bool):
+                raise ValueError
+            found = float(str(value).strip())
+        except ValueError:
+            raise ValueError(f"must be a number from {low:g} to {high:g}") from None
+        if not low <= found <= high:
+            raise ValueError(f"must be a number from {low:g} to {high:g}")
+        return found
+
+    return read
+
+
+def one_of(*choices: str) -> Callable[[Any], str]:
+    """Return a reader of one of some words."""
+
+    def read(value: Any) -> str:
+        word = str(value).strip().lower()
+        if word not in choices:
+            near = difflib.get_close_matches(word, choices, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"must be one of {', '.join(choices)}{hint}")
+        return word
+
+    return read
+
+
+def url(value: Any) -> str:
+    """Read the address of a server; the slash at its end is dropped."""
+    address = text(value).rstrip("/")
+    if not address:
+        return ""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(address)
+        port_ok = parts.port is None or parts.port > 0
+    except ValueError:
+        port_ok = False
+    if (
+        not port_ok
+        or parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or any(c.isspace() for c in address)
+    ):
+        raise ValueError("must be a URL such as https://gateway.example.com (http or https, with a host)")
+    if "@" in parts.netloc:
+        raise ValueError("must not hold a user name or password; put the token into ANTHROPIC_AUTH_TOKEN")
+    if parts.query or parts.fragment:
+        raise ValueError("must end with its path, without ? or #")
+    return address
+
+
+def path(value: Any) -> Path | None:
+    """Read a path; ``~`` is the home folder. ``None`` when empty."""
+    name = text(value)
+    if not name:
+        return None
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        raise ValueError("names a home folder that is not known") from None
+
+
+def shown(value: Any) -> str:
+    """Return a wrong value for a message, short, and without what could be a credential in it."""
+    word = str(value)
+    if _LIKE_A_CREDENTIAL.search(word):
+        return ""
+    cut = word if len(word) <= _SHOWN_LIMIT else word[: _SHOWN_LIMIT - 1] + "…"
+    return f" It is {cut!r}."

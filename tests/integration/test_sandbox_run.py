@@ -1,0 +1,223 @@
+"""Running code in a real local sandbox: results, errors, output, pictures, files. Names S1… are those of the cases."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.sandboxes import PATIENCE, a_worker
+
+from sandbox_chat.sandbox.base import Execution, SandboxFileError
+from sandbox_chat.sandbox.worker import SandboxWorker
+
+
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxWorker]:
+    with a_worker(tmp_path_factory.mktemp("data")) as found:
+        yield found
+
+
+async def run(worker: SandboxWorker, code: str, timeout: float = PATIENCE) -> Execution:
+    return await worker.run_code(code, timeout=timeout)
+
+
+async def test_result_output_and_variables(worker: SandboxWorker) -> None:
+    done = await run(worker, "import sys\nx = 41\nprint('out')\nprint('err', file=sys.stderr)\nx + 1")
+    assert (done.stdout, done.stderr, done.result_text, done.ok) == ("out\n", "err\n", "42", True)
+    assert (await run(worker, "x")).result_text == "41"
+    assert (await run(worker, "x;")).result_text == ""
+    assert (await run(worker, "")).ok
+
+
+async def test_errors_are_plain_text(worker: SandboxWorker) -> None:
+    done = await run(worker, "def f():\n    return 1 / 0\nprint('before')\nf()")
+    assert done.error is not None
+    assert (done.error.name, done.error.value) == ("ZeroDivisionError", "division by zero")
+    assert "return 1 / 0" in done.error.traceback
+    assert "\x1b" not in done.error.traceback
+    assert done.stdout == "before\n"
+    done = await run(worker, "def broken(:")
+    assert done.error is not None
+    assert done.error.name == "SyntaxError"
+    done = await run(worker, "raise ExceptionGroup('many', [ValueError('one')])")
+    assert done.error is not None
+    assert "ValueError: one" in done.error.traceback
+
+
+async def test_order_of_python_c_and_children(worker: SandboxWorker) -> None:
+    code = (
+        "import os, subprocess, ctypes\nprint('a')\nos.system('echo b')\nsubprocess.run(['echo', 'c'])\n"
+        "libc = ctypes.CDLL(None)\nlibc.puts(b'd'); libc.fflush(None)\nprint('e')"
+    )
+    assert (await run(worker, code)).stdout == "a\nb\nc\nd\ne\n"
+    assert (await run(worker, "!echo shell")).stdout == "shell\n"
+    assert (await run(worker, "import os; os.system('exit 3')")).result_text == str(3 << 8)
+
+
+async def test_output_is_live(worker: SandboxWorker) -> None:
+    seen = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def sink(_stream: str, text: str) -> None:
+        if "first" in text:
+            loop.call_soon_threadsafe(seen.set)
+
+    code = "import time\nprint('first')\nfor _ in range(1000): time.sleep(0.1)"
+    task = asyncio.create_task(worker.run_code(code, timeout=PATIENCE, on_output=sink))
+    await asyncio.wait_for(seen.wait(), PATIENCE)
+    assert not task.done()
+    worker.interrupt()
+    assert (await task).stopped == "interrupted"
+
+
+async def test_lone_surrogate_is_replaced_s3(worker: SandboxWorker) -> None:
+    done = await run(worker, "print('a\\ud83cb'); print('rest')\n'\\ud83c'")
+    assert done.stdout == "a\ufffdb\nrest\n"
+    assert done.ok
+
+
+@pytest.mark.parametrize("code", ["input('name? ')", "import getpass; getpass.getpass()"])
+async def test_input_is_an_error_at_once_s4(worker: SandboxWorker, code: str) -> None:
+    done = await run(worker, code)
+    assert done.error is not None
+    assert "not available" in done.error.value
+    assert done.duration_ms < 20_000
+    assert (await run(worker, "1")).ok
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["import sys; sys.exit(3)", "raise SystemExit", "quit()", "exit", "exit(1)", "raise KeyboardInterrupt",
+     "import os, signal; os.kill(os.getpid(), signal.SIGINT)"],
+)  # fmt: skip
+async def test_leaving_is_an_error_of_the_run_s13(worker: SandboxWorker, code: str) -> None:
+    await run(worker, "kept = 7")
+    done = await run(worker, code)
+    assert done.error is not None
+    assert done.error.name in ("SystemExit", "KeyboardInterrupt")
+    assert done.stopped == ""
+    assert (await run(worker, "kept")).result_text == "7"
+
+
+async def test_a_forked_child_does_not_disturb(worker: SandboxWorker) -> None:
+    done = await run(
+        worker, "import os\nif os.fork() == 0:\n    print('child')\nelse:\n    os.wait(); print('parent')"
+    )
+    assert sorted(done.stdout.split()) == ["child", "parent"]
+    code = (
+        "import multiprocessing as mp\ndef square(n): return n * n\n"
+        "with mp.get_context('fork').Pool(2) as pool: print(pool.map(square, range(5)))"
+    )
+    assert (await run(worker, code)).stdout == "[0, 1, 4, 9, 16]\n"
+
+
+async def test_tables_and_numbers(worker: SandboxWorker) -> None:
+    done = await run(worker, "import numpy as np, pandas as pd\npd.DataFrame({'a': [1, 2]})")
+    [output] = done.outputs
+    assert output.is_result
+    assert "a" in str(output.data["text/plain"])
+    assert "<table" in str(output.data["text/html"])
+    assert "1.5" in (await run(worker, "np.float64(1.5)")).result_text
+
+
+async def test_figures_come_without_savefig(worker: SandboxWorker) -> None:
+    done = await run(worker, "import matplotlib.pyplot as plt\nplt.plot([1, 3, 2]);")
+    [output] = done.outputs
+    picture = output.data["image/png"]
+    assert isinstance(picture, bytes)
+    assert picture.startswith(b"\x89PNG")
+    width, height = struct.unpack(">II", picture[16:24])
+    assert width > 100 < height
+    done = await run(worker, "plt.plot([1]); plt.show()\nplt.plot([2]); plt.show()\nprint('x')")
+    assert len(done.outputs) == 2
+    assert done.stdout == "x\n"
+    done = await run(worker, "plt.plot([1]); plt.savefig('chart.png'); plt.close()")
+    assert done.outputs == ()
+    data = await worker.read_file("chart.png", max_bytes=1_000_000)
+    assert data.startswith(b"\x89PNG")
+
+
+async def test_figures_of_a_failed_run_are_kept(worker: SandboxWorker) -> None:
+    done = await run(worker, "import matplotlib.pyplot as plt\nplt.plot([1])\n1/0")
+    assert done.error is not None
+    assert len(done.outputs) == 1
+
+
+async def test_display_and_await(worker: SandboxWorker) -> None:
+    done = await run(worker, "from IPython.display import Markdown, display\ndisplay(Markdown('**hi**'))")
+    assert done.outputs[0].data["text/markdown"] == "**hi**"
+    assert (await run(worker, "import asyncio\nawait asyncio.sleep(0.01)\n5")).result_text == "5"
+
+
+async def test_big_results_are_cut(worker: SandboxWorker) -> None:
+    done = await run(worker, "class Big:\n    def __repr__(self): return 'x' * 50_000_000\nBig()")
+    assert done.ok
+    assert 1_000_000 <= len(done.result_text) < 1_000_200
+    assert "more characters" in done.result_text
+    assert (await run(worker, "raise ValueError('y' * 10_000_000)")).error is not None
+
+
+async def test_big_output_is_bounded(worker: SandboxWorker) -> None:
+    done = await run(worker, "for n in range(300): print('A' * 100_000)\nprint('end')")
+    assert len(done.stdout) < 1_100_000
+    assert "cut out of 30,000,304" in done.stdout
+    assert done.stdout.endswith("end\n")
+
+
+async def test_files(worker: SandboxWorker) -> None:
+    data = bytes(range(256)) * 50_000
+    assert await worker.write_file("sub/data.bin", data) == "/tmp/sub/data.bin"
+    assert await worker.read_file("/tmp/sub/data.bin", max_bytes=len(data)) == data
+    assert (await run(worker, "len(open('/tmp/sub/data.bin', 'rb').read())")).result_text == str(len(data))
+    [entry] = await worker.list_files("sub", limit=10)
+    assert (entry.path, entry.is_dir, entry.size) == ("/tmp/sub/data.bin", False, len(data))
+    assert any(found.path == "/tmp/sub" and found.is_dir for found in await worker.list_files(".", limit=100))
+    await run(
+        worker, "import os; os.mkdir('/tmp/many')\nfor n in range(50): open(f'/tmp/many/{n:02}', 'w').close()"
+    )
+    many = await worker.list_files("/tmp/many", limit=5)
+    assert [found.path[-2:] for found in many] == ["00", "01", "02", "03", "04"]
+
+
+@pytest.mark.parametrize(
+    ("code", "path"),
+    [("", "nothing.txt"), ("", "/tmp"), ("", "/dev/zero"), ("", "/etc/shadow"), ("", ""),
+     ("import os; os.mkfifo('/tmp/pipe')", "/tmp/pipe"),
+     ("import os; os.symlink('loop', '/tmp/loop')", "/tmp/loop")],
+)  # fmt: skip
+async def test_what_cannot_be_read(worker: SandboxWorker, code: str, path: str) -> None:
+    await run(worker, code)
+    with pytest.raises(SandboxFileError):
+        await worker.read_file(path, max_bytes=1000)
+
+
+async def test_what_cannot_be_written(worker: SandboxWorker) -> None:
+    for path in ("/etc/x", "/x", "/usr/x", "/tmp", "/proc/sys/kernel/hostname", "a\0b"):
+        with pytest.raises(SandboxFileError):
+            await worker.write_file(path, b"x")
+
+
+async def test_user_and_modules(worker: SandboxWorker) -> None:
+    assert (
+        await run(worker, "import os, pathlib; os.getuid(), os.getcwd(), str(pathlib.Path.home())")
+    ).result_text == ("(1000, '/tmp', '/home/user')")
+    await worker.write_file("mine.py", b"value = 5")
+    assert (await run(worker, "import mine; mine.value")).result_text == "5"
+    done = await run(
+        worker, "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import numpy; print(1)'])"
+    )
+    assert done.stdout == "1\n"
+
+
+async def test_the_programs_own_environment_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("E2B_API_KEY", "canary-abc")
+    with a_worker(tmp_path) as worker:
+        done = await worker.run_code("import os; print(dict(os.environ))", timeout=PATIENCE)
+    assert "canary" not in done.stdout
+    assert os.environ["E2B_API_KEY"] == "canary-abc"

@@ -1,0 +1,210 @@
+"""A chat's screen for tests: an engine that plays events, a clock that stands still, and ways to wait.
+
+engine = PlayedEngine.factory()
+app = chat_app(tmp_path, engine)
+async with app.run_test(size=WIDE) as pilot:
+    await settled(pilot, lambda: app.chat.state.phase == "idle")
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from sandbox_chat import events as ev
+from sandbox_chat.settings import Settings
+
+WIDE = (140, 40)
+NARROW = (80, 24)
+START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+HOSTILE = ("[/", "[bold]", "-x-][/dim]", "[@click=app.quit]x[/]", "$error 10%", "[red]a[/red]\\[b]")
+"""Text that would be markup if anything parsed it."""
+
+CODE = (
+    "import numpy as np\n"
+    "import matplotlib.pyplot as plt\n\n"
+    "t = np.linspace(0, 10, 500)\n"
+    "y = np.exp(-t / 3) * np.sin(4 * t)  # damped\n"
+    "plt.plot(t, y)\n"
+    "plt.show()\n"
+    'print(f"half-life {3 * np.log(2):.2f} s")\n'
+)
+
+
+def clock() -> datetime:
+    """A time that stands still."""
+    return START + timedelta(seconds=10)
+
+
+class PlayedEngine:
+    """An engine without an agent: tests say what happens. It stamps events as the real one does."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        sink: ev.Sink,
+        *,
+        resume: str | None = None,
+        replay: ev.Sink | None = None,
+    ) -> None:
+        self.settings = settings
+        self.sink = sink
+        self.replay = replay
+        self.session_id = resume or "0123-session"
+        self.resumed = resume is not None
+        self.seq = 0
+        self.prompts: list[str] = []
+        self.interrupts = 0
+        self.models: list[str] = []
+        self.prestarts = 0
+        self.closes = 0
+        self.started = 0
+        self.past: Sequence[ev.Event] = ()
+        self.ready = True
+        self.close_takes = 0.0
+
+    def emit(self, *events: ev.Event) -> None:
+        """Let events happen."""
+        for event in events:
+            self.seq += 1
+            self.sink(dataclasses.replace(event, seq=self.seq))
+
+    def start(self) -> None:
+        self.started += 1
+        if self.replay is not None:
+            for event in self.past:
+                self.replay(event)
+        self.emit(
+            ev.SessionStarted(
+                at=START,
+                session_id=self.session_id,
+                model=self.settings.model,
+                sandbox=self.settings.sandbox,
+                demo=self.settings.demo,
+            )
+        )
+        if self.ready:
+            self.emit(ev.Status(at=START, component="agent", state="ready"))
+
+    def send(self, prompt: str) -> str:
+        self.prompts.append(prompt)
+        turn_id = f"t{len(self.prompts)}"
+        self.emit(ev.TurnStarted(at=START, turn_id=turn_id, prompt=prompt))
+        return turn_id
+
+    def finish(self, turn: int | None = None, **changes: Any) -> None:
+        """End a turn: the newest one by default."""
+        self.emit(turn_finished(f"t{turn or len(self.prompts)}", **changes))
+
+    def interrupt(self) -> None:
+        self.interrupts += 1
+
+    def set_model(self, name: str) -> None:
+        self.models.append(name)
+
+    def prestart_sandbox(self) -> None:
+        self.prestarts += 1
+
+    def close(self, timeout: float | None = None) -> None:
+        del timeout
+        self.closes += 1
+        time.sleep(self.close_takes)
+
+
+def turn_finished(turn_id: str, **changes: Any) -> ev.TurnFinished:
+    """A turn that ended well, unless ``changes`` say otherwise."""
+    values: dict[str, Any] = {
+        "at": START + timedelta(seconds=9),
+        "turn_id": turn_id,
+        "subtype": "success",
+        "is_error": False,
+        "interrupted": False,
+        "num_turns": 2,
+        "duration_ms": 9000,
+        "cost_usd": 0.0123,
+        "total_cost_usd": 0.0123,
+        "usage": ev.Usage(3100, 412, 12_000, 900),
+        "context": ev.ContextUse(24_000, 200_000),
+        "models": (ev.ModelUse("claude-sonnet-5", ev.Usage(3100, 412, 12_000, 900), 0.0123),),
+        **changes,
+    }
+    return ev.TurnFinished(**values)
+
+
+def tool_started(tool_id: str = "u1", name: str = "mcp__sandbox__run_code", **given: Any) -> ev.ToolStarted:
+    """A call begins, three seconds after the start."""
+    return ev.ToolStarted(
+        at=START + timedelta(seconds=3), tool_use_id=tool_id, name=name, input=given or {"code": CODE}
+    )
+
+
+def tool_finished(tool_id: str = "u1", *content: ev.Content, **changes: Any) -> ev.ToolFinished:
+    """A call ends, after 420 ms."""
+    values: dict[str, Any] = {
+        "at": START + timedelta(seconds=4),
+        "tool_use_id": tool_id,
+        "is_error": False,
+        "content": content or (ev.TextContent("half-life 2.08 s"),),
+        "duration_ms": 420,
+        **changes,
+    }
+    return ev.ToolFinished(**values)
+
+
+def chat_app(
+    folder: Path,
+    made: list[PlayedEngine] | None = None,
+    *,
+    ask: bool = False,
+    resume: str | None = None,
+    set_up: Callable[[PlayedEngine], None] | None = None,
+    typed: str = "",
+    **settings: Any,
+) -> Any:
+    """An application over a ``PlayedEngine``, which is appended to ``made`` when it is made."""
+    from sandbox_chat.ui.app import ChatApp
+
+    def make(
+        chosen: Settings, sink: ev.Sink, *, resume: str | None = None, replay: ev.Sink | None = None
+    ) -> PlayedEngine:
+        engine = PlayedEngine(chosen, sink, resume=resume, replay=replay)
+        if set_up is not None:
+            set_up(engine)
+        if made is not None:
+            made.append(engine)
+        return engine
+
+    values: dict[str, Any] = {
+        "data_dir": folder / "data",
+        "images": "half",
+        "reduced_motion": True,
+        **settings,
+    }
+    if not ask:
+        values.setdefault("demo", True)
+    return ChatApp(Settings(**values), make, ask=ask, resume=resume, typed=typed, clock=clock)
+
+
+async def settled(pilot: Any, condition: Callable[[], object], seconds: float = 10.0) -> None:
+    """Wait until ``condition`` holds."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        await pilot.pause(0.02)
+    await pilot.pause()
+
+
+def screen_text(app: Any) -> str:
+    """What stands on the screen, as text."""
+    width, height = app.size
+    rows = []
+    for strip in app.screen._compositor.render_strips(app.size):
+        rows.append("".join(segment.text for segment in strip).rstrip())
+    assert len(rows) <= height
+    assert width
+    return "\n".join(rows)

@@ -1,0 +1,54 @@
+"""The tools of the model over a sandbox in memory; what is told of the calls is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from support.agent import MemorySandbox
+
+from sandbox_chat.events import ImageContent, Stream
+from sandbox_chat.sandbox.worker import SandboxWorker
+from sandbox_chat.settings import Settings
+from sandbox_chat.tools.context import ToolContext, ToolOutcome
+from sandbox_chat.tools.schemas import tool_specs
+from sandbox_chat.tools.server import call_tool
+
+
+@dataclass
+class Tools:
+    """The tools over a sandbox in memory."""
+
+    settings: Settings
+    folder: Path
+    sandbox: Any = field(default_factory=MemorySandbox)
+    started: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
+    output: list[tuple[str, Stream, str]] = field(default_factory=list)
+    finished: list[tuple[str, ToolOutcome, int]] = field(default_factory=list)
+    pictures: list[bytes] = field(default_factory=list)
+
+    @property
+    def context(self) -> ToolContext:
+        """A context that records here."""
+        return ToolContext(
+            worker=cast(SandboxWorker, self.sandbox),
+            settings=self.settings,
+            save_picture=self._save,
+            started=self._started,
+            output=lambda *args: self.output.append(args),
+            finished=lambda *args: self.finished.append(args),
+        )
+
+    def _started(self, call_id: str, name: str, arguments: Mapping[str, Any]) -> None:
+        self.started.append((call_id, name, dict(arguments)))
+
+    def _save(self, data: bytes, mime: str) -> ImageContent:
+        self.pictures.append(data)
+        return ImageContent(f"/pictures/{len(self.pictures)}", mime, 1, 1)
+
+    async def call(self, name: str, /, **arguments: Any) -> ToolOutcome:
+        """Call a tool by its short name."""
+        spec = next(spec for spec in tool_specs(self.settings) if spec.name == name)
+        return await call_tool(self.context, spec, "id-1", arguments)

@@ -1,0 +1,400 @@
+"""The transcript widget in a running app: following, keys, mouse, themes, sizes."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from textual import events
+from textual.app import App, ComposeResult
+from textual.widgets import Input
+
+from sandbox_chat import events as ev
+from sandbox_chat.ui.pictures import Painter, TerminalInfo
+from sandbox_chat.ui.themes import themes
+from sandbox_chat.ui.transcript import TranscriptView
+
+NAME = "mcp__sandbox__run_code"
+
+
+class ViewApp(App[None]):
+    """A transcript and something else that can have the focus."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: list[tuple[str, str]] = []
+
+    def compose(self) -> ComposeResult:
+        yield TranscriptView()
+        yield Input()
+
+    def on_mount(self) -> None:
+        for theme in themes():
+            self.register_theme(theme)
+        self.theme = themes()[0].name
+
+    @property
+    def view(self) -> TranscriptView:
+        return self.query_one(TranscriptView)
+
+    def on_transcript_view_tool_selected(self, event: TranscriptView.ToolSelected) -> None:
+        self.messages.append(("tool", event.tool_use_id))
+
+    def on_transcript_view_picture_opened(self, event: TranscriptView.PictureOpened) -> None:
+        self.messages.append(("picture", event.path))
+
+    def on_transcript_view_link_opened(self, event: TranscriptView.LinkOpened) -> None:
+        self.messages.append(("link", event.href))
+
+
+def shown(view: TranscriptView) -> list[str]:
+    """Return what stands on the screen, without the gutter and the bar."""
+    return [view.render_line(y).text[2:-2].rstrip() for y in range(view.size.height)]
+
+
+def call(number: str = "a", code: str = "x = 1\ny = 2") -> list[ev.Event]:
+    return [
+        ev.ToolStarted(tool_use_id=number, name=NAME, input={"code": code}),
+        ev.ToolFinished(
+            tool_use_id=number, is_error=False, content=(ev.TextContent("[result]\n1"),), duration_ms=5
+        ),
+    ]
+
+
+LONG = [ev.Text(text=f"paragraph {number}") for number in range(60)]
+
+
+async def until(pilot, condition, seconds: float = 10.0) -> None:
+    """Wait until ``condition`` holds."""
+    for _ in range(int(seconds / 0.02)):
+        if condition():
+            return
+        await pilot.pause(0.02)
+    raise AssertionError("it did not come about")
+
+
+async def test_nothing_is_shown_at_first_and_then_the_text() -> None:
+    app = ViewApp()
+    async with app.run_test(size=(60, 20)) as pilot:
+        assert set(shown(app.view)) == {""}
+        assert app.view.has_nothing
+        app.view.feed([ev.TurnStarted(turn_id="1", prompt="hello")])
+        await until(pilot, lambda: shown(app.view)[0] == "› hello")
+        assert not app.view.has_nothing
+
+
+async def test_events_that_come_before_the_widget_is_there_are_shown() -> None:
+    app = ViewApp()
+    view = TranscriptView(id="early")
+    view.feed([ev.Text(text="early")])
+    async with app.run_test(size=(60, 20)) as pilot:
+        await app.mount(view)
+        await until(pilot, lambda: "early" in shown(view))
+
+
+async def test_scrolled_up_it_holds_still_and_end_follows_again() -> None:
+    """Case T9."""
+    app = ViewApp()
+    async with app.run_test(size=(60, 20)) as pilot:
+        view = app.view
+        view.feed(LONG)
+        await until(pilot, lambda: "paragraph 59" in shown(view))
+        view.focus()
+        await pilot.press(*["up"] * 20)
+        await pilot.pause()
+        before = shown(view)
+        assert not view.following
+        for number in range(30):
+            view.feed([ev.TextDelta(text=f"new {number}\n\n")])
+            await pilot.pause(0.01)
+        await until(pilot, lambda: view.unseen_lines == 60)
+        assert shown(view) == before
+        await pilot.press("end")
+        await pilot.pause()
+        assert view.following
+        assert view.unseen_lines == 0
+        assert "new 29" in shown(view)
+
+
+async def test_the_wheel_and_the_keys_scroll() -> None:
+    app = ViewApp()
+    async with app.run_test(size=(60, 20)) as pilot:
+        view = app.view
+        view.feed(LONG)
+        await until(pilot, lambda: "paragraph 59" in shown(view))
+        view.focus()
+        await pilot.press("home")
+        assert shown(view)[0] == "paragraph 0"
+        await pilot.press("pagedown")
+        first = shown(view)
+        await pilot.press("pageup")
+        assert shown(view)[0] == "paragraph 0"
+        await pilot.press("pagedown")
+        assert shown(view) == first
+        await pilot._post_mouse_events([events.MouseScrollUp], TranscriptView, offset=(5, 5))
+        assert shown(view) != first
+        view.scroll_end(animate=False)
+        await until(pilot, lambda: view.following)
+
+
+async def test_a_theme_change_while_a_fence_streams_keeps_the_coloured_text() -> None:
+    """Case T2."""
+    app = ViewApp()
+    code = "".join(f"value_{n} = {n}  # note\n" for n in range(20))
+    text = f"```python\n{code}```\n"
+    async with app.run_test(size=(60, 30)) as pilot:
+        for at in range(0, len(text), 5):
+            app.view.feed([ev.TextDelta(text=text[at : at + 5])])
+            if at == 150:
+                app.theme = themes()[1].name
+            if at == 250:
+                app.query_one(Input).focus()
+            await pilot.pause(0.001)
+        app.view.feed([ev.Text(text=text)])
+        await until(pilot, lambda: " value_19 = 19  # note" in shown(app.view))
+        lines = shown(app.view)
+        assert [line.strip() for line in lines if line.strip()] == [
+            line.strip() for line in code.splitlines()
+        ]
+        colours = {
+            segment.style.color.name
+            for segment in app.view.render_line(3)
+            if segment.style and segment.style.color
+        }
+        assert len(colours) > 2
+        ground = app.view.scene.palette.background
+        assert ground.hex6.lower() == themes()[1].background
+        assert app.view.render_line(29)._segments[0].style.bgcolor.name == ground.hex6.lower()
+
+
+async def test_resizing_while_streaming_ends_like_a_fresh_rendering() -> None:
+    """Case T8."""
+    app = ViewApp()
+    text = "Some **words** that wrap, 你好世界 and `code`.\n\n- item with a long text that wraps too\n- b\n\n| a | b |\n|--|--|\n| 1 | 2 |\n\n"
+    async with app.run_test(size=(120, 30)) as pilot:
+        for number in range(12):
+            app.view.feed([ev.TextDelta(text=text[:40]), ev.TextDelta(text=text[40:])])
+            await pilot.resize_terminal(60 if number % 2 == 0 else 120, 30)
+            await pilot.pause(0.02)
+        app.view.feed([ev.Text(text=text * 12)])
+        await pilot.pause(0.6)
+        streamed = shown(app.view)
+    fresh = ViewApp()
+    async with fresh.run_test(size=(120, 30)) as pilot:
+        fresh.view.feed([ev.Text(text=text * 12)])
+        await pilot.pause(0.6)
+        assert shown(fresh.view) == streamed
+
+
+async def test_cards_are_chosen_and_opened_by_keys() -> None:
+    app = ViewApp()
+    async with app.run_test(size=(60, 30)) as pilot:
+        view = app.view
+        view.feed([*call("a"), ev.Text(text="between"), *call("b")])
+        await pilot.pause()
+        view.focus()
+        await pilot.press("k")
+        assert view.selected is not None
+        assert view.selected.tool_use_id == "b"
+        await pilot.press("k")
+        await pilot.pause()
+        assert app.messages == [("tool", "b"), ("tool", "a")]
+        await pilot.press("enter")
+        await pilot.pause()
+        assert any("y = 2" in line for line in shown(view))
+        assert "│ 1" in "\n".join(shown(view))
+        await pilot.press("enter")
+        await pilot.pause()
+        assert not any("y = 2" in line for line in shown(view))
+
+
+async def test_cards_are_chosen_and_opened_by_mouse() -> None:
+    app = ViewApp()
+    async with app.run_test(size=(60, 30)) as pilot:
+        view = app.view
+        view.feed([ev.TurnStarted(turn_id="1", prompt="go"), *call("a")])
+        await pilot.pause()
+        await pilot.click(TranscriptView, offset=(5, 2))
+        await pilot.pause()
+        assert app.messages == [("tool", "a")]
+        assert any("y = 2" in line for line in shown(view))
+        assert view.render_line(2).text.startswith("▌")
+
+
+async def test_select_tool_marks_and_shows_without_a_message() -> None:
+    app = ViewApp()
+    async with app.run_test(size=(60, 20)) as pilot:
+        view = app.view
+        view.feed([*call("a"), *LONG])
+        await pilot.pause()
+        view.select_tool("a")
+        await pilot.pause()
+        assert any("run_code" in line for line in shown(view))
+        assert not view.following
+        view.select_tool(None)
+        view.select_tool("unknown")
+        assert view.selected is None
+        assert app.messages == []
+        view.end()
+        assert view.following
+
+
+async def test_a_click_on_a_link_tells_its_target() -> None:
+    app = ViewApp()
+    async with app.run_test(size=(60, 20)) as pilot:
+        app.view.feed([ev.Text(text="see [this](https://example.org/a) [@click=app.quit]x[/]")])
+        await pilot.pause()
+        await pilot.click(TranscriptView, offset=(7, 0))
+        await pilot.click(TranscriptView, offset=(30, 0))
+        await pilot.pause()
+        assert app.messages == [("link", "https://example.org/a")]
+        assert app.is_running
+        assert shown(app.view)[0] == "see this [@click=app.quit]x[/]"
+
+
+async def test_a_running_card_moves_and_a_finished_one_does_not() -> None:
+    app = ViewApp()
+    async with app.run_test(size=(60, 20)) as pilot:
+        view = app.view
+        view.feed([ev.ToolStarted(tool_use_id="a", name=NAME, input={"code": "x"})])
+        await pilot.pause()
+        first = shown(view)[0]
+        await until(pilot, lambda: shown(view)[0] != first)
+        view.feed(call("a")[1:])
+        await until(pilot, lambda: shown(view)[0].startswith("✓"))
+        tick = view.scene.tick
+        await pilot.pause(0.4)
+        assert view.scene.tick <= tick + 1
+
+
+@pytest.mark.parametrize("mode", ["half", "sixel", "kitty", "off"])
+async def test_a_picture_comes_below_its_card(tmp_path: Path, mode) -> None:
+    path = tmp_path / "chart.png"
+    Image.new("RGB", (400, 200), "red").save(path)
+    app = ViewApp()
+    async with app.run_test(size=(60, 30)) as pilot:
+        view = app.view
+        view.set_images(Painter(mode, TerminalInfo(is_tty=True, cell=(10, 20)), max_rows=8))
+        picture = ev.ImageContent(str(path), "image/png", 400, 200)
+        view.feed(
+            [
+                call("a")[0],
+                ev.ToolFinished(tool_use_id="a", is_error=False, content=(picture,), duration_ms=5),
+                ev.Text(text="after"),
+            ]
+        )
+        await pilot.pause()
+        caption = next(y for y, line in enumerate(shown(view)) if line.startswith("chart.png"))
+        assert caption == (3 if mode == "off" else 11)  # the height is right before the picture is ready
+        if mode != "off":
+            await until(pilot, lambda: not any("preparing" in line for line in shown(view)))
+            assert next(y for y, line in enumerate(shown(view)) if line.startswith("chart.png")) == caption
+            drawn = view.render_line(5)
+            assert drawn.cell_length == 60
+        await pilot.click(TranscriptView, offset=(5, caption))
+        await pilot.pause()
+        assert ("picture", str(path)) in app.messages
+
+
+@pytest.mark.parametrize("data", [b"", b"not a picture", b"\x89PNG\r\n\x1a\n" + b"\0" * 40])
+async def test_a_bad_picture_is_a_sentence(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "bad.png"
+    path.write_bytes(data)
+    app = ViewApp()
+    async with app.run_test(size=(80, 30)) as pilot:
+        view = app.view
+        view.set_images(Painter("half"))
+        picture = ev.ImageContent(str(path), "image/png", 400, 200)
+        view.feed(
+            [
+                *call("a")[:1],
+                ev.ToolFinished(tool_use_id="a", is_error=False, content=(picture,), duration_ms=5),
+            ]
+        )
+        await until(pilot, lambda: any("bad.png · 400×200: " in line for line in shown(view)))
+        assert app.is_running
+
+
+async def test_a_picture_survives_a_theme_change_and_a_dialog(tmp_path: Path) -> None:
+    from textual.screen import ModalScreen
+
+    path = tmp_path / "chart.png"
+    Image.new("RGB", (400, 200), "red").save(path)
+    app = ViewApp()
+    async with app.run_test(size=(60, 30)) as pilot:
+        view = app.view
+        view.set_images(Painter("sixel", TerminalInfo(is_tty=True, cell=(10, 20)), max_rows=8))
+        picture = ev.ImageContent(str(path), "image/png", 400, 200)
+        view.feed(
+            [
+                *call("a")[:1],
+                ev.ToolFinished(tool_use_id="a", is_error=False, content=(picture,), duration_ms=5),
+            ]
+        )
+
+        def drawn() -> bool:
+            return "\x1bP" in view.render_line(5).render(app.console)
+
+        await until(pilot, drawn)
+        await app.push_screen(ModalScreen())
+        await pilot.pause()
+        await app.pop_screen()
+        app.theme = themes()[1].name
+        await until(pilot, drawn)
+
+
+async def test_many_earlier_messages_cost_nothing_to_load() -> None:
+    app = ViewApp()
+    async with app.run_test(size=(80, 30)) as pilot:
+        view = app.view
+        history: list[ev.Event] = []
+        for number in range(1200):
+            history += [
+                ev.TurnStarted(turn_id=str(number), prompt=f"question {number}"),
+                ev.Text(text=f"answer **{number}**\n\n- a\n- b"),
+            ]
+        view.feed(history)
+        await until(pilot, lambda: "answer 1199" in shown(view))
+        drawn = sum(1 for block in view.blocks if block._key is not None)
+        assert drawn < 60
+        view.focus()
+        await pilot.press("home")
+        assert shown(view)[0] == "› question 0"
+
+
+async def test_clear_and_copy() -> None:
+    app = ViewApp()
+    async with app.run_test(size=(60, 20)) as pilot:
+        view = app.view
+        view.feed([ev.Text(text="the **answer**")])
+        await pilot.pause()
+        view.focus()
+        await pilot.press("y")
+        assert app.clipboard == "the **answer**"
+        view.clear()
+        await pilot.pause()
+        assert set(shown(view)) == {""}
+
+
+async def test_streaming_is_drawn_at_most_so_often() -> None:
+    app = ViewApp()
+    async with app.run_test(size=(80, 30)) as pilot:
+        view = app.view
+        count = 0
+        real = view._flush
+
+        def counted() -> None:
+            nonlocal count
+            count += 1
+            real()
+
+        view._flush = counted  # type: ignore[method-assign]
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        for _ in range(400):
+            view.feed([ev.TextDelta(text="word ")])
+            await asyncio.sleep(0.001)
+        await pilot.pause(0.1)
+        assert count <= (loop.time() - begun) / 0.05 + 3

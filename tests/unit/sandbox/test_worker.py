@@ -1,0 +1,327 @@
+"""The worker with a back end that the test controls: order, cancelling, losing, closing."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from sandbox_chat.sandbox import worker as worker_module
+from sandbox_chat.sandbox.base import (
+    CodeError,
+    Execution,
+    FileEntry,
+    SandboxClosed,
+    SandboxError,
+    SandboxFileError,
+    SandboxInfo,
+    SandboxLost,
+    SandboxUnavailable,
+)
+from sandbox_chat.sandbox.worker import SandboxWorker
+
+INFO = SandboxInfo("test", "test")
+
+
+class Back:
+    """A back end: ``code`` is the name of what is to happen."""
+
+    info = INFO
+
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+        self.closed = threading.Event()
+        self.interrupted = threading.Event()
+        self.lost = False
+
+    def start(self) -> None:
+        self.log.append("start")
+
+    def run_code(self, code: str, *, timeout: float, on_output: Any = None) -> Execution:
+        self.log.append(code)
+        self.interrupted.clear()
+        if self.closed.is_set():
+            raise SandboxClosed("closed")
+        match code:
+            case "wait":
+                deadline = time.monotonic() + 30
+                while time.monotonic() < deadline:
+                    if self.interrupted.wait(0.01):
+                        return Execution(stopped="interrupted")
+                    if self.closed.is_set():
+                        return Execution(stopped="died", error=CodeError("SandboxDied", "closed", ""))
+            case "deaf":
+                self.closed.wait(30)
+                return Execution(stopped="died", error=CodeError("SandboxDied", "closed", ""))
+            case "die":
+                return Execution(stopped="died", error=CodeError("SandboxDied", "it died", ""))
+            case "lost once" if not self.lost and self.log.count("start") == 1:
+                raise SandboxLost("gone")
+            case "lost always":
+                raise SandboxLost("gone")
+            case "error":
+                raise SandboxError("broken")
+        return Execution(stdout=code)
+
+    def interrupt(self) -> None:
+        self.interrupted.set()
+
+    def write_file(self, path: str, data: bytes) -> str:
+        raise SandboxFileError("no")
+
+    def read_file(self, path: str, *, max_bytes: int) -> bytes:
+        return b"data"
+
+    def list_files(self, path: str, *, limit: int) -> list[FileEntry]:
+        return []
+
+    def close(self) -> None:
+        self.log.append("close")
+        self.closed.set()
+
+
+class Rig:
+    def __init__(self) -> None:
+        self.log: list[str] = []
+        self.states: list[str] = []
+        self.worker = SandboxWorker(
+            lambda: Back(self.log), info=INFO, on_state=lambda state, _text: self.states.append(state)
+        )
+
+    async def run(self, code: str) -> Execution:
+        return await self.worker.run_code(code, timeout=5)
+
+
+@pytest.fixture
+def rig() -> Iterator[Rig]:
+    found = Rig()
+    yield found
+    found.worker.close()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.005)
+
+
+async def test_lazy_and_serial(rig: Rig) -> None:
+    assert rig.worker.generation == 0
+    assert not rig.log
+    results = await asyncio.gather(*(rig.run(f"c{n}") for n in range(20)))
+    assert [done.stdout for done in results] == [f"c{n}" for n in range(20)]
+    assert rig.log == ["start", *(f"c{n}" for n in range(20))]
+    assert rig.worker.generation == 1
+    assert rig.states[:4] == ["starting", "ready", "busy", "ready"]
+
+
+async def test_usable_from_several_loops(rig: Rig) -> None:
+    await rig.run("here")
+    there = await asyncio.to_thread(lambda: asyncio.run(rig.run("there")))
+    assert there.stdout == "there"
+
+
+async def test_prestart_is_silent_and_starts_once(rig: Rig) -> None:
+    rig.worker.prestart()
+    rig.worker.prestart()
+    await until(lambda: "ready" in rig.states)
+    await rig.run("x")
+    assert rig.log == ["start", "x"]
+
+
+async def test_a_failed_start_is_shown_at_the_first_use() -> None:
+    attempts: list[int] = []
+
+    def factory() -> Back:
+        attempts.append(1)
+        raise SandboxUnavailable("no isolation here")
+
+    states: list[tuple[str, str]] = []
+    worker = SandboxWorker(factory, info=INFO, on_state=lambda *what: states.append(what))
+    worker.prestart()
+    await until(lambda: ("none", "") in states)
+    with pytest.raises(SandboxUnavailable, match="no isolation"):
+        await worker.run_code("x", timeout=5)
+    assert ("lost", "no isolation here") in states
+    assert len(attempts) == 2
+    worker.close()
+    assert states[-1] == ("closed", "")
+
+
+async def test_a_fault_in_start_closes_the_back_end(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: Back) -> None:
+        raise SandboxUnavailable("no")
+
+    monkeypatch.setattr(Back, "start", fail)
+    with pytest.raises(SandboxUnavailable):
+        await rig.run("x")
+    assert rig.log == ["close"]
+
+
+async def test_cancelling_interrupts_and_waits(rig: Rig) -> None:
+    task = asyncio.create_task(rig.run("wait"))
+    await until(lambda: "wait" in rig.log)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await until(lambda: rig.states[-1] == "ready")
+    assert (await rig.run("next")).fresh is False
+    assert rig.worker.generation == 1
+
+
+async def test_cancelling_twice_still_waits(rig: Rig) -> None:
+    task = asyncio.create_task(rig.run("wait"))
+    await until(lambda: "wait" in rig.log)
+    task.cancel()
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (await rig.run("next")).stdout == "next"
+
+
+async def test_deaf_code_loses_the_shell(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_module, "CANCEL_WAIT", 0.2)
+    task = asyncio.create_task(rig.run("deaf"))
+    await until(lambda: "deaf" in rig.log)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    done = await rig.run("next")
+    assert done.fresh
+    assert rig.worker.generation == 2
+
+
+async def test_a_queued_run_that_is_cancelled_never_runs(rig: Rig) -> None:
+    first = asyncio.create_task(rig.run("wait"))
+    await until(lambda: "wait" in rig.log)
+    second = asyncio.create_task(rig.run("never"))
+    await asyncio.sleep(0.01)
+    second.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await second
+    rig.worker.interrupt()
+    assert (await first).stopped == "interrupted"
+    await rig.run("last")
+    assert "never" not in rig.log
+
+
+async def test_interrupt_when_idle_does_nothing(rig: Rig) -> None:
+    rig.worker.interrupt()
+    assert (await rig.run("x")).ok
+    rig.worker.interrupt()
+    assert (await rig.run("y")).ok
+
+
+async def test_death_is_told_once(rig: Rig) -> None:
+    assert (await rig.run("die")).stopped == "died"
+    assert rig.states[-1] == "lost"
+    assert await rig.worker.read_file("x", max_bytes=9) == b"data"
+    assert (await rig.run("a")).fresh
+    assert not (await rig.run("b")).fresh
+    assert rig.worker.generation == 2
+
+
+async def test_a_shell_lost_between_runs_is_replaced(rig: Rig) -> None:
+    done = await rig.run("lost once")
+    assert done.stdout == "lost once"
+    assert done.fresh
+    assert rig.log.count("start") == 2
+
+
+async def test_losing_twice_is_an_error(rig: Rig) -> None:
+    with pytest.raises(SandboxError, match="twice"):
+        await rig.run("lost always")
+    assert (await rig.run("x")).fresh
+
+
+async def test_errors(rig: Rig) -> None:
+    with pytest.raises(SandboxFileError):
+        await rig.worker.write_file("x", b"")
+    assert rig.worker.generation == 1
+    with pytest.raises(SandboxError, match="broken"):
+        await rig.run("error")
+    assert (await rig.run("x")).fresh
+
+
+async def test_close_while_running(rig: Rig) -> None:
+    running = asyncio.create_task(rig.run("wait"))
+    queued = asyncio.create_task(rig.run("never"))
+    await until(lambda: "wait" in rig.log)
+    await asyncio.to_thread(rig.worker.close)
+    results = await asyncio.gather(running, queued, return_exceptions=True)
+    assert isinstance(results[0], Execution | SandboxClosed)
+    assert isinstance(results[1], SandboxClosed)
+    with pytest.raises(SandboxClosed):
+        await rig.run("x")
+    assert rig.states[-1] == "closed"
+    assert rig.states.count("closed") == 1
+
+
+def test_close_without_use_and_twice(rig: Rig) -> None:
+    rig.worker.close()
+    rig.worker.close()
+    assert rig.states == ["closed"]
+    rig.worker.prestart()
+    assert not rig.log
+
+
+async def test_close_during_start(monkeypatch: pytest.MonkeyPatch, rig: Rig) -> None:
+    started = threading.Event()
+
+    def slow(self: Back) -> None:
+        started.set()
+        if self.closed.wait(30):
+            raise SandboxClosed("closed")
+
+    monkeypatch.setattr(Back, "start", slow)
+    task = asyncio.create_task(rig.run("x"))
+    await asyncio.to_thread(started.wait, 10)
+    await asyncio.to_thread(rig.worker.close)
+    with pytest.raises(SandboxClosed):
+        await task
+    assert "x" not in rig.log
+
+
+async def test_close_from_its_own_thread() -> None:
+    log: list[str] = []
+    worker = SandboxWorker(
+        lambda: Back(log),
+        info=INFO,
+        on_state=lambda state, _text: worker.close() if state == "ready" else None,
+    )
+    with pytest.raises(SandboxClosed):
+        await worker.run_code("x", timeout=5)
+        await worker.run_code("x", timeout=5)
+
+
+async def test_a_faulty_listener_does_no_harm() -> None:
+    def listener(_state: str, _text: str) -> None:
+        raise ValueError
+
+    worker = SandboxWorker(lambda: Back([]), info=INFO, on_state=listener)
+    assert (await worker.run_code("x", timeout=5)).ok
+    worker.close()
+
+
+async def test_cancelled_while_starting_does_not_run(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    started, go_on = threading.Event(), threading.Event()
+
+    def slow(self: Back) -> None:
+        started.set()
+        go_on.wait(10)
+
+    monkeypatch.setattr(Back, "start", slow)
+    task = asyncio.create_task(rig.run("x"))
+    await asyncio.to_thread(started.wait, 10)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    go_on.set()
+    await rig.run("y")
+    assert rig.log == ["y"]

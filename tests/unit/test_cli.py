@@ -1,0 +1,396 @@
+"""The command line: what is understood, what is refused and how, and that nothing ends in a traceback."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from sandbox_chat import __version__, cli, doctor, headless, logs, sessions
+from sandbox_chat.cli import build_parser, main, parse
+from sandbox_chat.journal import SessionNotFound
+from sandbox_chat.sandbox.base import SandboxUnavailable
+from sandbox_chat.settings import IMAGE_MODES, SANDBOXES, THEMES, Settings, fields
+
+CANARY = "canary-7f3e9c1b5d8a2046"
+
+
+@pytest.fixture(autouse=True)
+def own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A home, data and working folder of the test's own, and no logging set up in this process."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SANDBOX_CHAT_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("SANDBOX_CHAT_CONFIG_DIR", str(tmp_path / "config"))
+    for name in (
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_BASE_URL",
+        "ANTHROPIC_AUTH_TOKEN",
+        "CLAUDE_MODEL",
+        "E2B_API_KEY",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(logs, "set_up", lambda _settings: None)
+    return tmp_path
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> str:
+    """What was said on stderr: one line of the program's own."""
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    (line,) = shown.err.splitlines()
+    assert line.startswith("sandbox-chat: ")
+    return line.removeprefix("sandbox-chat: ")
+
+
+# --- what is understood ---------------------------------------------------------------------------------
+
+
+def asked(*words: str) -> Namespace:
+    return parse(list(words))
+
+
+def test_no_command_is_the_chat() -> None:
+    assert vars(asked()) == {"command": None}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (
+            "--demo",
+            "--model",
+            "m",
+            "--sandbox",
+            "off",
+            "--images",
+            "half",
+            "--theme",
+            "light",
+            "--log",
+            "f",
+            "run",
+            "p",
+        ),
+        ("run", "--demo", "--model=m", "--sandbox=off", "--images=half", "--theme=light", "--log=f", "p"),
+        (
+            "run",
+            "p",
+            "--demo",
+            "--model",
+            "m",
+            "--sandbox",
+            "off",
+            "--images",
+            "half",
+            "--theme",
+            "light",
+            "--log",
+            "f",
+        ),
+        (
+            "--demo",
+            "--model",
+            "m",
+            "--sandbox",
+            "off",
+            "run",
+            "--images",
+            "half",
+            "--theme",
+            "light",
+            "--log",
+            "f",
+            "p",
+        ),
+    ],
+)
+def test_common_options_go_before_or_after_the_command(words: tuple[str, ...]) -> None:
+    options = asked(*words)
+    assert options.prompt == "p"
+    found = {name: getattr(options, name) for name in cli.OVERRIDES}
+    assert found == {
+        "demo": True,
+        "model": "m",
+        "sandbox": "off",
+        "images": "half",
+        "theme": "light",
+        "log": "f",
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "resume", "prompt"),
+    [
+        (["--resume"], "", None),
+        (["--resume", "abc1"], "abc1", None),
+        (["--resume=abc1", "--demo"], "abc1", None),
+        (["--resume", "nonsense"], "nonsense", None),
+        (["--resume", "run", "p"], "", "p"),
+        (["--resume", "abc1", "run", "p"], "abc1", "p"),
+        (["run", "--resume", "abc1", "p"], "abc1", "p"),
+        (["run", "p", "--resume"], "", "p"),
+        (["run", "--resume", "what is 1 + 1?"], "", "what is 1 + 1?"),
+        (["run", "--resume", "-"], "", "-"),
+        (["run", "--json", "--resume", "--", "p"], "", "p"),
+        (["run", "run"], None, "run"),
+        (["run", "p"], None, "p"),
+        (["run", "--", "-5 + 3?"], None, "-5 + 3?"),
+    ],
+)
+def test_resume_takes_an_id_or_nothing(words: list[str], resume: str | None, prompt: str | None) -> None:
+    options = parse(words)
+    assert getattr(options, "resume", None) == resume
+    assert getattr(options, "prompt", None) == prompt
+
+
+def test_sessions_and_doctor() -> None:
+    assert (asked("sessions").action, hasattr(asked("sessions"), "json")) == (None, False)
+    assert asked("sessions", "--json").json
+    assert asked("sessions", "list", "--json").json
+    assert (asked("sessions", "show").action, asked("sessions", "show").id) == ("show", None)
+    assert asked("sessions", "show", "abc", "--json").json
+    assert asked("sessions", "--json", "show", "abc").json
+    assert not asked("doctor").json
+    assert asked("doctor", "--json", "--sandbox", "e2b").sandbox == "e2b"
+
+
+def test_overrides_are_settings() -> None:
+    assert set(cli.OVERRIDES) <= {item.name for item in fields()}
+
+
+def test_help_names_every_choice() -> None:
+    text = " ".join(build_parser().format_help().split())
+    for choice in (*SANDBOXES, *IMAGE_MODES, *THEMES, *cli.COMMANDS):
+        assert choice in text, choice
+    for option in cli._OPTIONS:
+        if option != "--json":
+            assert option in text, option
+
+
+# --- what is refused ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["sesions"], "there is no command 'sesions'; did you mean 'sessions'? See: sandbox-chat --help"),
+        (["xyz"], "there is no command 'xyz'. See: sandbox-chat --help"),
+        (["sessions", "shwo"], "there is no command 'shwo'; did you mean 'show'? See: sandbox-chat --help"),
+        (["--resum"], "there is no option '--resum' here; did you mean '--resume'? See: sandbox-chat --help"),
+        (["run", "p", "--jsn"], "there is no option '--jsn' here; did you mean '--json'? See: sandbox-chat --help"),
+        (["run", "p", "--sandboxx=off"], "there is no option '--sandboxx=off' here; did you mean '--sandbox'? See: sandbox-chat --help"),
+        (["run", "a", "b"], "'b' is one argument too many; put a prompt into quotes. See: sandbox-chat --help"),
+        (["run"], "the prompt is missing; give it in quotes, or - to read it from stdin. See: sandbox-chat --help"),
+        (["run", "--resume", "abc1"], "the prompt is missing; give it in quotes, or - to read it from stdin. See: sandbox-chat --help"),
+        (["--model"], "argument --model: expected one argument. See: sandbox-chat --help"),
+        (["--resume", "sessions"], "--resume does not go with 'sessions'. See: sandbox-chat --help"),
+        (["--resume", "doctor"], "--resume does not go with 'doctor'. See: sandbox-chat --help"),
+    ],
+)  # fmt: skip
+def test_wrong_usage_is_one_line_and_code_2(
+    words: list[str], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        parse(words)
+    assert caught.value.code == 2
+    assert said(capsys) == line
+
+
+@pytest.mark.parametrize(
+    ("words", "start"),
+    [
+        (["run", "--sandbox", "lcal", "p"], "--sandbox must be one of local, e2b, docker, off, unsafe-local; did you mean 'local'?"),
+        (["run", "--images", "png", "p"], "--images must be one of auto, kitty, sixel, half, off."),
+        (["--theme", "blue", "sessions"], "--theme must be one of dark, light."),
+        (["run", "--demo", ""], "The prompt from the command line is empty."),
+        (["sessions", "show", "abc"], "There is no session 'abc'."),
+        (["sessions", "show", "../x"], "'../x' is not the id of a session."),
+        (["run", "--demo", "--resume", "abc", "p"], "There is no session 'abc'."),
+        (["run", "--demo", "--resume", "p"], "There is no session to resume yet."),
+        (["run", "--demo", "--log", "/nowhere/at/all.log", "p"], "The log file /nowhere/at/all.log cannot be written (No such file or directory)."),
+    ],
+)  # fmt: skip
+def test_wrong_configuration_is_one_line_and_code_2(
+    words: list[str], start: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    assert main(words) == 2
+    assert said(capsys).startswith(start)
+
+
+def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, shown in ((["--version"], f"sandbox-chat {__version__}"), (["--help"], "usage: sandbox-chat")):
+        assert main(words) == 0
+        assert capsys.readouterr().out.startswith(shown)
+
+
+class Screen:
+    """A stream that says whether it is a terminal."""
+
+    closed = False
+
+    def __init__(self, terminal: bool) -> None:
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+
+@pytest.mark.parametrize(
+    ("terminals", "term", "start"),
+    [
+        ((False, True, True), "xterm", "The chat needs a terminal, and the input is not one."),
+        ((True, False, True), "xterm", "The chat needs a terminal, and the output is not one."),
+        ((True, True, False), "xterm", "The chat needs a terminal, and the error output is not one."),
+        ((True, True, True), "dumb", "The chat needs a terminal that can place text, and TERM is dumb."),
+        ((True, True, True), "xterm", ""),
+    ],
+)
+def test_the_chat_needs_a_terminal(
+    terminals: tuple[bool, bool, bool], term: str, start: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", term)
+    for name, terminal in zip(("stdin", "stdout", "stderr"), terminals, strict=True):
+        monkeypatch.setattr(f"sys.{name}", Screen(terminal))
+    problem = cli._terminal_problem()
+    assert problem.startswith(start)
+    assert bool(problem) == bool(start)
+    if problem:
+        assert 'sandbox-chat run "your prompt"' in problem
+
+
+def test_a_stream_that_is_missing_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    assert "the input is not one" in cli._terminal_problem()
+
+
+# --- what goes wrong later ------------------------------------------------------------------------------
+
+
+def raising(error: BaseException) -> object:
+    def fail(*_args: object, **_kwargs: object) -> int:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (SandboxUnavailable("No isolation here. Use Docker."), 2, "No isolation here. Use Docker."),
+        (SessionNotFound("No such session."), 2, "No such session."),
+    ],
+)
+def test_expected_failures_are_one_line(
+    error: Exception,
+    code: int,
+    line: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(headless, "run", raising(error))
+    assert main(["run", "--demo", "p"]) == code
+    assert said(capsys) == line
+
+
+def test_an_expected_failure_shows_no_credential(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("E2B_API_KEY", CANARY)
+    monkeypatch.setattr(headless, "run", raising(SandboxUnavailable(f"refused {CANARY} \x1b[2J")))
+    assert main(["run", "--demo", "p"]) == 2
+    assert said(capsys) == "refused [secret] ␛[2J"
+
+
+def test_ctrl_c_and_a_closed_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(headless, "run", raising(KeyboardInterrupt()))
+    assert main(["run", "--demo", "p"]) == 130
+    monkeypatch.setattr(cli, "_abandon_stdout", lambda: None)
+    monkeypatch.setattr(sessions, "print_list", raising(BrokenPipeError()))
+    assert main(["sessions"]) == 141
+
+
+def test_a_fault_leaves_a_private_report_and_no_traceback(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", CANARY)
+    monkeypatch.setattr(headless, "run", raising(ZeroDivisionError(f"with {CANARY}")))
+    assert main(["run", "p"]) == 1
+    line = said(capsys)
+    (report,) = (own_home / "data" / "crashes").iterdir()
+    assert line == (
+        f"The program failed because of a fault of its own (ZeroDivisionError). The report is in {report}."
+    )
+    text = report.read_text()
+    assert text.startswith(f"sandbox-chat {__version__}, Python ")
+    assert "Traceback" in text
+    assert "ZeroDivisionError: with [secret]" in text
+    assert CANARY not in text
+    assert stat.S_IMODE(report.stat().st_mode) == 0o600
+
+
+def test_a_fault_before_the_settings_are_read_leaves_texts_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(doctor, "run", raising(ZeroDivisionError(f"with {CANARY}")))
+    assert main(["doctor"]) == 1
+    line = said(capsys)
+    report = Path(line.partition("The report is in ")[2].rstrip("."))
+    text = report.read_text()
+    report.unlink()
+    assert CANARY not in text
+    assert "ZeroDivisionError (text left out" in text
+
+
+def test_a_report_that_cannot_be_written_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(logs, "_report_folders", lambda _settings: [Path("/proc/nowhere")])
+    monkeypatch.setattr(headless, "run", raising(ZeroDivisionError()))
+    assert main(["run", "--demo", "p"]) == 1
+    assert said(capsys).endswith("(ZeroDivisionError). A report could not be written.")
+
+
+def test_nothing_is_raised_without_an_error_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(headless, "run", raising(SessionNotFound("x")))
+    monkeypatch.setattr("sys.stderr", None)
+    assert main(["run", "--demo", "p"]) == 2
+
+
+def test_faces_get_what_was_asked(monkeypatch: pytest.MonkeyPatch, own_home: Path) -> None:
+    calls: list[tuple[object, ...]] = []
+
+    def note(*args: object, **kwargs: object) -> int:
+        calls.append((*args, kwargs))
+        return 7
+
+    monkeypatch.setattr(headless, "run", note)
+    monkeypatch.setattr(sessions, "print_list", note)
+    monkeypatch.setattr(sessions, "show", note)
+    monkeypatch.setattr(doctor, "run", note)
+    root = own_home / "data" / "sessions"
+    (root / "abc").mkdir(parents=True)
+    (root / "abc" / "events.jsonl").write_text('{"type":"turn_started","turn_id":"t","prompt":"p"}\n')
+    assert main(["run", "--json", "--demo", "--resume", "ab", "p"]) == 7
+    settings, prompt, kwargs = calls.pop()
+    assert isinstance(settings, Settings)
+    assert (settings.demo, prompt, kwargs) == (True, "p", {"resume": "abc", "as_json": True})
+    assert main(["sessions"]) == 7
+    assert calls.pop() == (root, {"as_json": False})
+    assert main(["sessions", "show", "x", "--json"]) == 7
+    assert calls.pop() == (root, "x", {"as_json": True})
+    assert main(["doctor", "--json", "--demo"]) == 7
+    overrides, kwargs = calls.pop()
+    assert kwargs == {"as_json": True}
+    assert overrides == {**dict.fromkeys(cli.OVERRIDES), "demo": True}
+
+
+@pytest.mark.parametrize("start", [["-m", "sandbox_chat"], ["-m", "sandbox_chat.cli"]])
+def test_the_module_is_the_same_program(start: list[str]) -> None:
+    done = subprocess.run([sys.executable, *start, "--version"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"sandbox-chat {__version__}\n", "")

@@ -1,0 +1,127 @@
+"""Live output: coalesced, cleaned, bounded, progress lines settled."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+from sandbox_chat.events import Stream
+from sandbox_chat.tools.live import STOPPED, LiveOutput
+
+
+class Live:
+    """A live output and what it emitted."""
+
+    def __init__(self, limit: int = 1000) -> None:
+        self.seen: list[tuple[Stream, str]] = []
+        self.threads: set[int] = set()
+        self.live = LiveOutput(asyncio.get_running_loop(), self._emit, limit=limit)
+
+    def _emit(self, stream: Stream, text: str) -> None:
+        self.threads.add(threading.get_ident())
+        self.seen.append((stream, text))
+
+    def text(self, stream: Stream = "stdout") -> str:
+        return "".join(text for name, text in self.seen if name == stream)
+
+
+async def test_pieces_of_another_thread_come_together_on_the_loop() -> None:
+    live = Live()
+
+    def produce() -> None:
+        for number in range(200):
+            live.live.feed("stdout", f"{number}\n")
+
+    await asyncio.to_thread(produce)
+    await asyncio.sleep(0.3)
+    assert live.text() == "".join(f"{number}\n" for number in range(200))
+    assert len(live.seen) < 20
+    assert live.threads == {threading.get_ident()}
+
+
+async def test_the_order_of_the_streams_is_kept() -> None:
+    live = Live()
+    live.live.feed("stdout", "a\n")
+    live.live.feed("stderr", "b\n")
+    live.live.feed("stdout", "c\n")
+    live.live.close()
+    assert live.seen == [("stdout", "a\n"), ("stderr", "b\n"), ("stdout", "c\n")]
+
+
+async def test_an_unfinished_line_is_shown() -> None:
+    live = Live()
+    live.live.feed("stdout", "working")
+    await asyncio.sleep(0.3)
+    assert live.text() == "working"
+    live.live.close()
+    assert live.text() == "working"
+
+
+async def test_a_progress_line_is_shown_once() -> None:
+    live = Live()
+    for piece in ("\r10%", "\r", "20%\r1", "00%", "\ndone\n"):
+        live.live.feed("stdout", piece)
+        await asyncio.sleep(0.07)
+    live.live.close()
+    assert live.text() == "100%\ndone\n"
+
+
+async def test_a_line_that_was_shown_is_not_rewritten() -> None:
+    live = Live()
+    live.live.feed("stdout", "start")
+    await asyncio.sleep(0.2)
+    live.live.feed("stdout", "\rend\n")
+    live.live.close()
+    assert live.text() == "start\nend\n"
+
+
+async def test_windows_line_ends_in_two_pieces() -> None:
+    live = Live()
+    live.live.feed("stdout", "a\r")
+    await asyncio.sleep(0.2)
+    live.live.feed("stdout", "\nb\r\n")
+    live.live.close()
+    assert live.text() == "a\nb\n"
+
+
+async def test_escape_sequences_in_two_pieces() -> None:
+    live = Live()
+    live.live.feed("stdout", "\x1b[3")
+    await asyncio.sleep(0.2)
+    live.live.feed("stdout", "1mred\x1b[0m \x1b[2Jx")
+    live.live.close()
+    assert live.text() == "red ␛[2Jx"
+
+
+async def test_the_amount_is_bounded_and_that_is_said() -> None:
+    live = Live(limit=100)
+    for _ in range(1000):
+        live.live.feed("stdout", "x" * 10 + "\n")
+    live.live.close()
+    assert live.text().count(STOPPED) == 1
+    assert len(live.text()) <= 100 + len(STOPPED)
+    assert live.text().endswith(STOPPED)
+
+
+async def test_what_is_dropped_is_said_also_when_cleaning_shrinks_it() -> None:
+    live = Live(limit=100)
+    live.live.feed("stdout", "\x1b[31m" * 30)
+    live.live.feed("stdout", "lost")
+    live.live.close()
+    assert live.text() == STOPPED
+
+
+async def test_a_held_line_is_bounded() -> None:
+    live = Live(limit=10_000_000)
+    live.live.feed("stdout", "\r" + "x" * 100_000)
+    await asyncio.sleep(0.3)
+    assert live.text()
+    live.live.close()
+
+
+async def test_nothing_comes_after_the_end() -> None:
+    live = Live()
+    live.live.close()
+    live.live.feed("stdout", "late")
+    await asyncio.sleep(0.2)
+    assert live.seen == []

@@ -1,0 +1,74 @@
+"""The prompts of a user: kept, walked through, private, and never in the way."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from sandbox_chat.ui.history import KEEP, History
+
+
+def test_back_and_forward_keep_the_draft() -> None:
+    history = History()
+    history.add("one")
+    history.add("two\nlines")
+    assert history.back("draft") == "two\nlines"
+    assert history.back("two\nlines") == "one"
+    assert history.back("one") is None
+    assert history.forward() == "two\nlines"
+    assert history.forward() == "draft"
+    assert history.forward() is None
+
+
+def test_doubles_and_blanks_are_not_kept() -> None:
+    history = History()
+    for text in ("a", "a", "", "  \n", "b", "a"):
+        history.add(text)
+    assert history.entries == ["a", "b", "a"]
+
+
+def test_the_file_is_private_and_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "data" / "history"
+    history = History(path)
+    history.add("plot\na sine")
+    history.close()
+    assert path.stat().st_mode & 0o777 == 0o600
+    again = History(path)
+    again.load()
+    assert again.entries == ["plot\na sine"]
+
+
+def test_broken_lines_are_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "history"
+    path.write_bytes(b'"good"\n{"no": 1}\n"torn\n\x00\xff\n"also \\u001b[2J good"\n')
+    history = History(path)
+    history.load()
+    assert history.entries == ["good", "also ␛[2J good"]
+
+
+def test_a_history_that_cannot_be_written_lives_in_memory(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    history = History(tmp_path / "file" / "history")
+    history.load()
+    history.add("kept")
+    history.close()
+    assert history.back("") == "kept"
+    assert "cannot be written" in history.problem
+
+
+def test_an_unreadable_file_is_said(tmp_path: Path) -> None:
+    (tmp_path / "history").mkdir()
+    history = History(tmp_path / "history")
+    history.load()
+    assert "cannot be read" in history.problem
+
+
+def test_a_long_file_is_cut(tmp_path: Path) -> None:
+    path = tmp_path / "history"
+    path.write_text("".join(json.dumps(f"p{n}") + "\n" for n in range(2 * KEEP + 1)))
+    path.chmod(0o644)
+    history = History(path)
+    history.load()
+    assert len(history.entries) == KEEP
+    assert len(path.read_text().splitlines()) == KEEP
+    assert path.stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,214 @@
+"""The reducer: events → state."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+from support.screen import START, tool_finished, tool_started, turn_finished
+
+from sandbox_chat import events as ev
+from sandbox_chat.ui.state import OUTPUT_LIMIT, ChatState, OutputBuffer
+
+
+def started(demo: bool = False) -> list[ev.Event]:
+    return [
+        ev.SessionStarted(at=START, session_id="s", model="m", sandbox="local", demo=demo),
+        ev.Status(at=START, component="agent", state="ready"),
+    ]
+
+
+def prompt(turn: str = "t1", text: str = "plot it") -> ev.TurnStarted:
+    return ev.TurnStarted(at=START, turn_id=turn, prompt=text)
+
+
+def state_of(*events: ev.Event) -> ChatState:
+    state = ChatState()
+    state.apply_all(events)
+    return state
+
+
+def test_phases_follow_the_events() -> None:
+    state = ChatState()
+    assert state.phase == "starting"
+    seen = []
+    for event in (
+        *started(),
+        prompt(),
+        ev.TextDelta(at=START, text="I"),
+        ev.ToolInputDelta(at=START, tool_use_id="u1", name="run_code", text=""),
+        tool_started(),
+        tool_finished(),
+        ev.Retry(at=START, reason="overloaded", attempt=1, delay_ms=500),
+        ev.TextDelta(at=START, text="I"),
+        turn_finished("t1"),
+    ):
+        state.apply(event)
+        seen.append(state.phase)
+    assert seen == [
+        "connecting",
+        "idle",
+        "thinking",
+        "writing",
+        "coding",
+        "running",
+        "thinking",
+        "retrying",
+        "writing",
+        "idle",
+    ]
+
+
+def test_a_prompt_sent_while_connecting_is_seen_to_wait() -> None:
+    state = state_of(started()[0], prompt())
+    assert state.phase == "connecting"
+    assert state.busy
+    state.apply(ev.Status(at=START, component="agent", state="ready"))
+    assert state.phase == "thinking"
+
+
+def test_a_lost_agent_is_told() -> None:
+    state = state_of(*started(), prompt(), ev.Status(component="agent", state="lost", text="it was killed"))
+    assert (state.phase, state.agent_text) == ("lost", "it was killed")
+
+
+def test_two_calls_at_once_end_on_their_own() -> None:
+    state = state_of(*started(), prompt(), tool_started("a"), tool_started("b"), tool_finished("b"))
+    assert [(t.id, t.status) for t in state.tools.values()] == [("a", "running"), ("b", "ok")]
+    assert state.phase == "running"
+    state.apply(tool_finished("a", is_error=True))
+    assert state.tools["a"].status == "failed"
+    assert state.phase == "thinking"
+
+
+def test_a_call_is_known_from_its_first_character() -> None:
+    state = state_of(*started(), prompt(), ev.ToolInputDelta(tool_use_id="a", name="run_code", text=""))
+    state.apply(ev.ToolInputDelta(tool_use_id="a", name="run_code", text='{"code": "1'))
+    tool = state.tools["a"]
+    assert (tool.status, tool.draft) == ("writing", '{"code": "1')
+    state.apply(tool_started("a", code="1+1"))
+    assert (tool.status, tool.draft, dict(tool.input)) == ("running", "", {"code": "1+1"})
+
+
+def test_interrupted_turn_stops_its_calls() -> None:
+    state = state_of(*started(), prompt(), tool_started(), turn_finished("t1", interrupted=True))
+    assert state.tools["u1"].status == "interrupted"
+    assert not state.busy
+
+
+def test_output_is_kept_by_stream_and_bounded() -> None:
+    buffer = OutputBuffer(limit=10)
+    for text in ("ab", "cd", "efgh", "ijklmn"):
+        buffer.add("stdout", text)
+    assert buffer.text().startswith("abcde")
+    assert buffer.text().endswith("jklmn")
+    assert buffer.cut == 4
+    assert "4 characters cut" in buffer.text()
+
+
+@given(st.lists(st.tuples(st.sampled_from(["stdout", "stderr"]), st.text(max_size=30)), max_size=40))
+def test_output_never_exceeds_its_bound_and_counts_what_it_cut(pieces: list[tuple[ev.Stream, str]]) -> None:
+    buffer = OutputBuffer(limit=40)
+    for stream, text in pieces:
+        buffer.add(stream, text)
+    whole = "".join(text for _, text in pieces)
+    kept = "".join(text for _, text in [*buffer.head, *buffer.tail])
+    assert len(kept) <= 40
+    assert len(kept) + buffer.cut == len(whole)
+    assert whole.startswith("".join(text for _, text in buffer.head))
+    assert whole.endswith("".join(text for _, text in buffer.tail))
+
+
+def test_ten_megabytes_of_output_stay_small() -> None:
+    state = state_of(*started(), prompt(), tool_started())
+    for _ in range(1000):
+        state.apply(ev.ToolOutput(tool_use_id="u1", stream="stdout", text="x" * 10_000))
+    assert len(state.tools["u1"].output.text()) < OUTPUT_LIMIT + 100
+
+
+def test_costs_add_up_and_unknown_prices_are_counted() -> None:
+    state = state_of(
+        *started(),
+        prompt("t1"),
+        turn_finished("t1", cost_usd=0.05),
+        prompt("t2"),
+        turn_finished("t2", cost_usd=None),
+        prompt("t3"),
+        turn_finished("t3", cost_usd=0.02),
+    )
+    known, unknown = state.cost
+    assert (round(known, 6), unknown) == (0.07, 1)
+    assert state.usage == ev.Usage(9300, 1236, 36_000, 2700)
+
+
+def test_a_turn_that_never_reached_the_model_has_no_unknown_price() -> None:
+    state = state_of(
+        *started(), prompt(), turn_finished("t1", cost_usd=None, usage=ev.Usage(), is_error=True)
+    )
+    assert state.cost == (0, 0)
+
+
+def test_a_resumed_session_keeps_its_costs_and_ends_what_was_open() -> None:
+    state = state_of(
+        *started(), prompt("t1"), turn_finished("t1", cost_usd=0.05), prompt("t2"), tool_started("u9")
+    )
+    state.apply_all([*started(), prompt("t3"), turn_finished("t3", cost_usd=0.02)])
+    assert state.tools["u9"].status == "interrupted"
+    assert [t.ended for t in state.turns] == [True, True, True]
+    assert state.turns[1].interrupted
+    assert round(state.cost[0], 6) == 0.07
+
+
+def test_queued_turns_run_one_by_one() -> None:
+    state = state_of(*started(), prompt("t1", "one"), prompt("t2", "two"))
+    assert state.turn is not None
+    assert state.turn.id == "t1"
+    state.apply(turn_finished("t1"))
+    assert state.turn is not None
+    assert state.turn.id == "t2"
+
+
+def test_the_title_is_the_first_prompt_on_one_line() -> None:
+    assert state_of(*started(), prompt(text="plot\n  a sine")).title == "plot a sine"
+
+
+def test_elapsed_time_is_the_events_not_the_clocks() -> None:
+    state = state_of(*started(), prompt(), tool_started())
+    tool = state.tools["u1"]
+    assert tool.elapsed_ms(START + timedelta(seconds=5)) == 2000
+    state.apply(tool_finished())
+    assert tool.elapsed_ms(START + timedelta(hours=1)) == 420
+
+
+def test_live_and_replayed_state_are_equal() -> None:
+    events = [
+        *started(),
+        ev.Status(component="sandbox", state="starting"),
+        prompt("t1"),
+        ev.ThinkingDelta(text="hm"),
+        ev.TextDelta(text="I "),
+        ev.Retry(reason="overloaded", attempt=1, delay_ms=100),
+        ev.TextDelta(text="I'll"),
+        ev.Text(text="I'll"),
+        ev.ToolInputDelta(tool_use_id="u1", name="mcp__sandbox__run_code", text='{"co'),
+        tool_started(),
+        ev.ToolOutput(tool_use_id="u1", stream="stderr", text="warn"),
+        tool_finished("u1", ev.TextContent("x"), ev.ImageContent("/p.png", "image/png", 3, 4)),
+        ev.Notice(level="warning", text="Mind."),
+        turn_finished("t1"),
+        prompt("t2"),
+        turn_finished("t2", is_error=True, error="The endpoint refused.", cost_usd=None),
+        ev.SessionFinished(),
+    ]
+    replayed = [ev.from_json(ev.to_json(event)) for event in events]
+    live, again = state_of(*events), state_of(*[e for e in replayed if e is not None])
+    assert live == again
+    assert live.finished
+
+
+def test_unknown_ids_are_no_error() -> None:
+    state = state_of(
+        ev.ToolOutput(tool_use_id="?", stream="stdout", text="x"), turn_finished("?"), tool_finished("late")
+    )
+    assert state.tools["late"].status == "ok"
