@@ -11,9 +11,12 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
+import os
+import tempfile
 import threading
 import uuid
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sandbox_chat.events import (
@@ -80,6 +83,7 @@ class Engine:
         self._stop: asyncio.Event | None = None
         self._early: list[Callable[[], None]] = []  # commands that came before the loop was up
         self._thread = threading.Thread(target=self._main, name="engine", daemon=True)
+        self._temporary_home: tempfile.TemporaryDirectory[str] | None = None
         self._started = False
         self._closing = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -175,6 +179,8 @@ class Engine:
                 self._demo.close()
             self.emit(SessionFinished())
             self._journal.close()
+            if self._temporary_home is not None:
+                self._temporary_home.cleanup()
             self._closed.set()
 
     async def _run(self) -> None:
@@ -263,9 +269,21 @@ class Engine:
             worker=self._worker,
             save_picture=self._journal.save_picture,
             emit=self.emit,
-            home=self.settings.data_path / "claude",
+            home=self._agent_home(),
             earlier=self._earlier,
         )
+
+    def _agent_home(self) -> Path:
+        """Folder of the CLI's own record: kept with the sessions, or for this run only if that cannot be written."""
+        home = self.settings.data_path / "claude"
+        try:
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if os.access(home, os.W_OK | os.X_OK):
+                return home
+        except OSError:
+            pass
+        self._temporary_home = tempfile.TemporaryDirectory(prefix="sandbox-chat-", ignore_cleanup_errors=True)
+        return Path(self._temporary_home.name)
 
     def _send(self, turn_id: str, prompt: str) -> None:
         self._spawn(lambda session: session.send(turn_id, prompt))

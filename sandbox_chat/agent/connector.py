@@ -6,10 +6,12 @@ Imports the SDK: import this module where it is used.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import shutil
 import tempfile
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,12 +24,18 @@ from sandbox_chat.agent.errors import AgentError
 from sandbox_chat.agent.ledger import Ledger, Totals, saved_totals
 from sandbox_chat.agent.options import Folders, build_options
 from sandbox_chat.settings import Settings
-from sandbox_chat.text import clean
+from sandbox_chat.text import clean_line
 
 log = logging.getLogger(__name__)
 
 NOT_FOUND = "No conversation found"
 IN_USE = "is already in use"
+EXITED = "Command failed with exit code"
+"""How the SDK tells that the CLI ended at once; the reason is on its standard error."""
+WAYS = 3
+"""Tries to start a CLI with the session: to begin it, to resume it, to begin it with its file set aside."""
+STDERR_LINES = 5
+"""Lines of the CLI's standard error that are kept; the last one is quoted when it does not start."""
 FORGOTTEN = (
     "The agent's own record of this conversation was not found, so it does not know what was said before. "
     "Tell it again what matters."
@@ -66,26 +74,37 @@ class Connector:
         self._on_message = on_message
         self._on_lost = on_lost
         self._notify = notify
+        self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
         self.recorded = resume
         """Whether the CLI should have a record of the session: set when a prompt was sent."""
+        self.remembered = resume
+        """Whether that record holds an answer, so that its loss matters: set when a turn has ended."""
 
     async def open(self, model: str) -> Connection:
-        """Start a CLI that goes on with the session. Raises ``AgentError``."""
+        """Start a CLI that goes on with the session. Raises ``AgentError``.
+
+        The CLI refuses to resume a session of which it saved nothing (it was killed too early), and
+        refuses to begin one that it has a file of. Then the other way is tried, and a file without a
+        conversation is set aside.
+        """
         await asyncio.to_thread(self._make_folders)
         resume = self.recorded
-        try:
-            connection = await self._open(model, resume=resume)
-        except AgentError as error:
-            words = str(error)
-            if resume and NOT_FOUND in words:
-                connection = await self._open(model, resume=False)
-                if self._new_run:
-                    self._notify(FORGOTTEN)
-            elif not resume and IN_USE in words:
-                connection = await self._open(model, resume=True)
-            else:
-                raise
-        return connection
+        for _ in range(WAYS):
+            try:
+                return await self._open(model, resume=resume)
+            except AgentError as error:
+                words = str(error)
+                if resume and NOT_FOUND in words:
+                    resume = False
+                    await asyncio.to_thread(self._set_record_aside)
+                    if self.remembered:
+                        self.remembered = False
+                        self._notify(FORGOTTEN)
+                elif not resume and IN_USE in words:
+                    resume = True
+                else:
+                    raise
+        return await self._open(model, resume=resume)
 
     async def clean_up(self) -> None:
         """Remove the temporary folder."""
@@ -110,7 +129,13 @@ class Connector:
         if resume:
             totals = await asyncio.to_thread(saved_totals, self._config(folders), self._session_id)
         connection = Connection(options, on_message=self._on_message, on_lost=self._on_lost)
-        await connection.open(self._settings.connect_timeout)
+        self._stderr.clear()
+        try:
+            await connection.open(self._settings.connect_timeout)
+        except AgentError as error:
+            if EXITED in str(error) and self._stderr:
+                raise AgentError(f"The agent's program could not be started: {self._stderr[-1]}") from None
+            raise
         self._ledger.start_from(totals)
         return connection
 
@@ -137,5 +162,13 @@ class Connector:
         own = os.environ.get("CLAUDE_CONFIG_DIR")
         return Path(own) if own else Path.home() / ".claude"
 
+    def _set_record_aside(self) -> None:
+        """Rename the CLI's file of the session, which holds no conversation."""
+        for path in (self._config(self._folders()) / "projects").glob(f"*/{self._session_id}.jsonl"):
+            with contextlib.suppress(OSError):  # then the CLI refuses again, and says why
+                path.replace(path.with_suffix(".jsonl.unused"))
+
     def _log_line(self, line: str) -> None:
-        log.info("agent: %s", clean(self._settings.scrub(line))[:2000])
+        text = clean_line(self._settings.scrub(line), 1000)
+        log.info("agent: %s", text)
+        self._stderr.append(text)

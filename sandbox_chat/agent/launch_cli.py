@@ -34,6 +34,7 @@ def main() -> None:
         # Also after ``kill -9`` of the program. The signal comes when the thread that started the CLI
         # ends: that is the session's, which outlives the CLI. It stays in force across execve.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
+    os.setsid()  # Ctrl-C at the terminal is for the program, which tells the CLI in its own way
     if os.getppid() != int(environ[PARENT]):
         sys.exit(1)
     path = environ[PATH]

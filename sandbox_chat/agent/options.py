@@ -11,6 +11,7 @@ import hashlib
 import os
 import platform
 import shlex
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -36,7 +37,7 @@ MAX_BUFFER = 64 << 20
 PASSED = (
     "PATH", "TERM", "TZ", "LANG", "LANGUAGE", "USER", "LOGNAME",
     "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
-    "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "NODE_TLS_REJECT_UNAUTHORIZED",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
 )  # fmt: skip
 """Variables of the program that the CLI gets: what it needs to find its way to the network. Also ``LC_*``."""
 LOGIN_PASSED = (
@@ -140,15 +141,24 @@ def _is_loopback(url: str) -> bool:
     return host in ("localhost", "::1") or host.startswith("127.")
 
 
-def bundled_cli() -> Path:
-    """Return the path of the CLI that comes with the SDK. Raises ``AgentError`` when it is not there."""
+def find_cli() -> Path:
+    """Return the path of the CLI: the one that comes with the SDK, else an installed ``claude``.
+
+    Raises ``AgentError`` when there is none.
+    """
+    # Private to the SDK, which looks here itself but only when no path is given; ours has to be the
+    # launcher's. To be removed when the SDK can be told the whole environment of the CLI.
     path = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
-    if not path.is_file():
-        raise AgentError(
-            f"The agent's program is missing: the installed claude-agent-sdk has no CLI for this system "
-            f"({platform.system()} {platform.machine()}). Install it again with: pip install --force-reinstall claude-agent-sdk"
-        )
-    return path
+    if path.is_file():
+        return path
+    installed = shutil.which("claude")
+    if installed is not None:
+        return Path(installed)
+    raise AgentError(
+        "The agent's program is missing: the installed claude-agent-sdk has no CLI for this system "
+        f"({platform.system()} {platform.machine()}), and no claude was found on the PATH. "
+        "Install it again with: pip install --force-reinstall claude-agent-sdk"
+    )
 
 
 def write_launcher(folder: Path) -> Path:
@@ -195,7 +205,7 @@ def build_options(
     """
     env = cli_environment(settings, endpoint, folders, os.environ)
     env[launch_cli.KEEP] = ",".join([*env, *SDK_SET])
-    env[launch_cli.PATH] = str(bundled_cli())
+    env[launch_cli.PATH] = str(find_cli())
     env[launch_cli.PARENT] = str(os.getpid())
     servers: dict[str, Any] = {}
     if server is not None:

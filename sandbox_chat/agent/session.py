@@ -192,12 +192,15 @@ class ChatSession:
                 text = self._report.scrub(error)
                 self._report.status("lost", text)
                 raise AgentError(text) from None
-            if self._closing:  # meanwhile
+            if self._is_closing():  # meanwhile
                 await self._connection.close(LOST_CLOSE)
                 raise AgentError("The session is closed.")
             self._model_sent = model
             self._report.status("ready")
             return self._connection
+
+    def _is_closing(self) -> bool:
+        return self._closing
 
     @property
     def _usable(self) -> bool:
@@ -380,6 +383,8 @@ class ChatSession:
     async def _finish(self, turn: Turn, connection: Connection, result: ResultMessage) -> None:
         from sandbox_chat.agent.translate import was_aborted
 
+        assert self._connector is not None
+        self._connector.remembered = True
         aborted = was_aborted(result)
         context = await connection.context_usage(CONTEXT_TIMEOUT_STOPPED if aborted else CONTEXT_TIMEOUT)
         self._report.finish(turn, result, aborted=aborted, context=context, model=self._model_sent)

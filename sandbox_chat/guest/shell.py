@@ -8,6 +8,7 @@ import builtins
 import json
 import os
 import subprocess
+import sys
 import traceback
 import types
 import warnings
@@ -104,6 +105,11 @@ class Shell(InteractiveShell):
             os._exit(1)
         ipython: Any = super()
         with self.link.holding():
+            error = sys.exc_info()[1]
+            if self.link.stopped and isinstance(error, KeyboardInterrupt):
+                # IPython's own format takes long, and who interrupts does not want to wait.
+                self.shown = "".join(traceback.format_exception(error))
+                return
             ipython.showtraceback(*args, **options)
 
     def _showtraceback(self, etype: Any, evalue: BaseException | None, stb: list[str]) -> None:

@@ -32,8 +32,8 @@ from sandbox_chat.sandbox.gather import STREAMS, Run
 
 TIMEOUT_GRACE = 2.0
 """Seconds that code has to stop after its time limit, before the shell is killed."""
-INTERRUPT_GRACE = 0.8
-"""Seconds that code has to stop after the user's interrupt: with the killing, idle within a second."""
+INTERRUPT_GRACE = 1.0
+"""Seconds that code has to stop after the user's interrupt, before the shell is killed."""
 ASK_AGAIN = 0.3
 """Seconds after which code that was asked to stop is asked again: an exception can get lost in a callback."""
 FILE_TIMEOUT = 60.0

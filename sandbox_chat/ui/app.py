@@ -190,7 +190,15 @@ class ChatApp(QuietFailure, inherit_bindings=False):
     def _deliver(self, batch: list[Event]) -> None:
         past = min(self._past, len(batch))
         self._past -= past
-        self.chat_screen.deliver(batch, past)
+        if self._shown:
+            self.chat_screen.deliver(batch, past)
+        else:
+            self.chat.state.apply_all(batch)  # the screen is gone already: only the last words are read
+
+    @property
+    def _shown(self) -> bool:
+        stack = self.screen_stack
+        return bool(stack) and stack[0].is_attached and stack[0].is_running
 
     def _restore(self, prompt: str) -> None:
         self.chat_screen.restore(prompt)

@@ -419,6 +419,18 @@ async def test_a_frozen_cli_that_does_not_react_to_an_interruption_is_replaced(t
 
 
 @pytest.mark.slow
+async def test_a_cli_killed_before_it_saved_anything(tmp_path: Path) -> None:
+    async with chat(function=lambda request: text("hello"), tmp=tmp_path) as c:
+        for delay in (0.0, 0.01, 0.03, 0.1):
+            turn = await c.send("one")
+            await asyncio.sleep(delay)
+            os.kill(c.session.cli_pid, signal.SIGKILL)
+            await c.finished(turn, 15)
+            assert not (await c.ask("two")).is_error, f"after {delay} s"
+        check_order(c.events)
+
+
+@pytest.mark.slow
 async def test_a_frozen_cli_does_not_hold_up_the_end(tmp_path: Path) -> None:
     settings = Settings(close_timeout=2.0, data_dir=tmp_path)
     async with chat(text("one"), tmp=tmp_path, settings=settings) as c:

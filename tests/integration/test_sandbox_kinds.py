@@ -25,13 +25,14 @@ def test_probe(tmp_path: Path) -> None:
 
 
 def test_probe_says_why_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = tmp_path / "a" / "b" / "bwrap"
-    broken.parent.mkdir(parents=True)
-    broken.write_text("#!/bin/sh\necho 'bwrap: No permissions to create a new namespace' >&2; exit 1\n")
-    for path in (broken, *broken.parents[:3]):
-        path.chmod(0o755)
-    monkeypatch.setattr(local, "find_bubblewrap", lambda: broken)
-    works, text = local.probe(settings(tmp_path))
+    with ordinary.open_folder() as folder:
+        broken = folder / "a" / "b" / "bwrap"
+        broken.parent.mkdir(parents=True)
+        broken.write_text("#!/bin/sh\necho 'bwrap: No permissions to create a new namespace' >&2; exit 1\n")
+        for path in (broken, *broken.parents[:2]):
+            path.chmod(0o755)
+        monkeypatch.setattr(local, "find_bubblewrap", lambda: broken)
+        works, text = local.probe(settings(tmp_path))
     assert not works
     assert "No permissions" in text
     assert "--sandbox off" in text
@@ -103,8 +104,13 @@ async def test_bytecode_is_prepared_where_there_is_none(
 
 
 @pytest.mark.slow
-async def test_another_interpreter(tmp_path: Path) -> None:
+async def test_another_interpreter() -> None:
     """An environment of its own, with the packages of this one, elsewhere."""
+    with ordinary.open_folder() as folder:
+        await use_another_interpreter(folder)
+
+
+async def use_another_interpreter(tmp_path: Path) -> None:
     target = tmp_path / "other env"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(target)], check=True)
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
@@ -116,8 +122,6 @@ async def test_another_interpreter(tmp_path: Path) -> None:
                     ["cp", "-al" if entry.stat().st_dev == site.stat().st_dev else "-a", entry, site],
                     check=True,
                 )
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
     with a_worker(tmp_path / "data", sandbox_python=target / "bin" / "python") as worker:
         done = await worker.run_code(
             "import importlib.util as u; u.find_spec('pandas') is None", timeout=PATIENCE
@@ -129,16 +133,14 @@ async def test_another_interpreter(tmp_path: Path) -> None:
 @pytest.mark.skipif(
     os.geteuid() != 0, reason="only root can become another user; then the other tests show it already"
 )
-def test_as_an_ordinary_user(tmp_path_factory: pytest.TempPathFactory) -> None:
-    home = tmp_path_factory.mktemp("ordinary-home")
-    for folder in (home, *home.parents[:2]):
-        folder.chmod(0o755)  # pytest's own clean-up looks at the parents' owner, not at their mode
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp", str(home / "tmp"),
-               "-m", "", "--rootdir", str(ordinary.CHECKOUT), "-c", str(ordinary.CHECKOUT / "pyproject.toml"),
+def test_as_an_ordinary_user() -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "",
+               "--rootdir", str(ordinary.CHECKOUT), "-c", str(ordinary.CHECKOUT / "pyproject.toml"),
                str(ordinary.CHECKOUT / "tests/integration/test_sandbox_run.py"),
                str(ordinary.CHECKOUT / "tests/integration/test_sandbox_stop.py")]  # fmt: skip
     environ = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
-    done = ordinary.run_as(1234, home, command, env=environ)
+    with ordinary.open_folder() as home:
+        done = ordinary.run_as(1234, home, [*command, "--basetemp", str(home / "tmp")], env=environ)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
 
 

@@ -184,9 +184,11 @@ async def test_many_interrupts_never_break_the_connection(worker: SandboxWorker)
 async def test_a_sandbox_killed_behind_our_back_is_replaced(tmp_path: Path) -> None:
     with a_worker(tmp_path) as worker:
         await run(worker, "x = 1")
-        for process in descendants(os.getpid()):
+        processes = descendants(os.getpid())
+        for process in processes:
             if process.name() == "bwrap":
                 process.kill()
+        assert until(lambda: not alive(processes))
         done = await run(worker, "1+1")
         assert (done.result_text, done.fresh) == ("2", True)
 

@@ -87,6 +87,19 @@ async def test_savefig_and_read_image_and_download(tools: Tools, tmp_path: Path)
     assert (tmp_path / "downloads" / "p.png").read_bytes().startswith(b"\x89PNG")
 
 
+async def test_no_credential_is_in_the_sandbox(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("E2B_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
+        monkeypatch.setenv(name, "canary-value-4711")
+    code = (
+        "import glob, os\nfound = str(dict(os.environ))\n"
+        "for path in glob.glob('/proc/*/environ') + glob.glob('/proc/*/cmdline'):\n"
+        "    try:\n        found += open(path, 'rb').read().decode('latin-1')\n"
+        "    except OSError:\n        pass\n"
+        "'canary' + '-value' in found"
+    )
+    assert (await tools.call("run_code", code=code)).text == "[success] True\n[result]\nFalse"
+
+
 async def test_files_go_both_ways(tools: Tools) -> None:
     await tools.call("write_file", path="data/a.txt", content="grüß\n")
     outcome = await tools.call("run_code", code="print(open('/tmp/data/a.txt').read())")

@@ -49,10 +49,14 @@ class Outside:
 
 
 @pytest.fixture(scope="module")
-def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
+def outside() -> Iterator[Outside]:
+    with ordinary.open_folder() as home:
+        yield from prepared(home)
+
+
+def prepared(home: Path) -> Iterator[Outside]:
+    """Put the things outside in place, and take them away afterwards."""
     secret = "canary-" + secrets.token_hex(16)
-    home = tmp_path_factory.mktemp("home")
-    home.chmod(0o755)
     (home / "private.txt").write_text(secret)
     tmp_file = Path("/tmp") / f"sandbox-chat-test-{secrets.token_hex(8)}"
     tmp_file.write_text(secret)
@@ -98,10 +102,8 @@ def results(outside: Outside, tmp_path_factory: pytest.TempPathFactory) -> dict[
     """What came of all attempts, for each user; made at first use."""
     found = {"present": run(outside, "present", "local", tmp_path_factory.mktemp("present"))}
     if os.geteuid() == 0:
-        folder = tmp_path_factory.mktemp("ordinary")
-        for parent in (folder, *folder.parents[:2]):
-            parent.chmod(0o755)
-        found["ordinary"] = run(outside, "ordinary", "local", folder)
+        with ordinary.open_folder() as folder:
+            found["ordinary"] = run(outside, "ordinary", "local", folder)
     return found
 
 

@@ -11,13 +11,28 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
 import sysconfig
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+@contextmanager
+def open_folder() -> Iterator[Path]:
+    """A new folder that everybody can enter. (pytest's own are closed to others.)"""
+    folder = Path(tempfile.mkdtemp(prefix="sandbox-chat-test-"))
+    folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def run_as(

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from sandbox_chat.demo.intents import basics, charts, files, followups, numbers, python, tables, tour, trouble
+from sandbox_chat.demo.intents import (
+    basics,
+    charts,
+    files,
+    followups,
+    numbers,
+    pictures,
+    python,
+    tables,
+    tour,
+    trouble,
+)
 from sandbox_chat.demo.steps import Intent
 
 INTENTS: tuple[Intent, ...] = (
@@ -25,7 +36,7 @@ INTENTS: tuple[Intent, ...] = (
     numbers.pi,
     numbers.matrix,
     charts.damped_sine,
-    charts.recipe,
+    pictures.recipe,
     charts.formula,
     tables.sales,
     files.listing,

@@ -115,8 +115,8 @@ def _flat(image: Image) -> Image:
         ground = Image.new("RGBA", layer.size, (255, 255, 255, 255))
         return Image.alpha_composite(ground, layer).convert("RGB")
     if image.mode in ("I", "I;16", "F"):  # scientific greys: more than 8 bits
-        low, high = image.getextrema()
-        span = max(float(high) - float(low), 1e-9)  # type: ignore[arg-type]
-        scaled = image.convert("F").point(lambda value: (value - float(low)) * (255.0 / span))  # type: ignore[arg-type]
-        return scaled.convert("L").convert("RGB")
+        grey = image.convert("F")
+        low, high = (value if isinstance(value, int | float) else 0 for value in grey.getextrema()[:2])
+        factor = 255.0 / max(high - low, 1e-9)
+        return grey.point(lambda value: value * factor - low * factor).convert("L").convert("RGB")
     return image.convert("RGB")

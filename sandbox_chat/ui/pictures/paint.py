@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from rich.color import Color
+from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color as TextualColor
@@ -50,10 +51,10 @@ class GraphicStrip(Strip):
         """Return the row between other segments; ``left`` takes ``shift`` cells and all ``width``."""
         return GraphicStrip([*left, *self._segments, *right], width, self._graphic, self._at + shift)
 
-    def render(self, console: object) -> str:
+    def render(self, console: Console) -> str:
         """Return the cells, then the picture on top of them; the cursor ends behind the cells."""
         if self._render_cache is None:
-            cells = super().render(console)  # type: ignore[arg-type]
+            cells = super().render(console)
             forward = f"\x1b[{self._at}C" if self._at else ""
             # The cursor is saved before the cells, so that a pending wrap at the right edge does no harm.
             self._render_cache = f"\x1b7{cells}\x1b8{forward}{self._graphic}\x1b8\x1b[{self.cell_length}C"

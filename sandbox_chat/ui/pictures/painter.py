@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import random
+import secrets
 import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
@@ -42,7 +42,7 @@ class Painter:
         self.max_pixels = max_pixels
         self.max_rows = max_rows
         self.symbols = symbols
-        self._numbers = itertools.count(random.randint(1, 0x7FFF) << 8)  # noqa: S311 - only to differ from others
+        self._numbers = itertools.count(secrets.randbelow(0x7FFF) + 1 << 8)
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[str, int, int, int], PicturePaint] = OrderedDict()
         self._pool: ThreadPoolExecutor | None = None

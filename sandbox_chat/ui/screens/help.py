@@ -39,31 +39,37 @@ def groups(active: Iterable[ActiveBinding]) -> list[tuple[str, list[tuple[str, s
 
     Keys of the same action stand together.
     """
-    places: dict[str, dict[str, tuple[list[str], str]]] = {}
+    places: dict[str, dict[str, tuple[int, list[str], str]]] = {}
     for node, binding, enabled, _ in active:
-        if not enabled or not binding.description or binding.action in HIDDEN_ACTIONS:
+        if not enabled or not binding.description or binding.key.startswith("super+"):
             continue
-        place = PLACES.get(_owner(node, binding))
-        if place is None or binding.key.startswith("super+"):
+        owner, number = _owner(node, binding)
+        if owner not in PLACES or binding.action in HIDDEN_ACTIONS:
             continue
-        actions = places.setdefault(place, {})
-        keys, _ = actions.setdefault(binding.action, ([], binding.description))
+        actions = places.setdefault(PLACES[owner], {})
+        _, keys, _ = actions.setdefault(binding.action, (number, [], binding.description))
         name = key_name(binding.key)
         if name not in keys:
             keys.append(name)
-    order = list(dict.fromkeys(PLACES.values()))
-    names = sorted(places, key=order.index)
-    return [(name, [(", ".join(keys), words) for keys, words in places[name].values()]) for name in names]
+    names = sorted(places, key=list(dict.fromkeys(PLACES.values())).index)
+    return [
+        (name, [(", ".join(keys), words) for _, keys, words in sorted(places[name].values(), key=_number)])
+        for name in names
+    ]
 
 
-def _owner(node: object, binding: Binding) -> str:
-    """Return the name of the class that a binding comes from, of those that have a place."""
+def _number(row: tuple[int, list[str], str]) -> int:
+    return row[0]
+
+
+def _owner(node: object, binding: Binding) -> tuple[str, int]:
+    """Return the name of the class that a binding comes from, of those that have a place, and its number there."""
     for cls in type(node).__mro__:
-        if cls.__name__ in PLACES and any(
-            binding.key in _keys(item) for item in cls.__dict__.get("BINDINGS", ())
-        ):
-            return cls.__name__
-    return ""
+        if cls.__name__ in PLACES:
+            for number, item in enumerate(cls.__dict__.get("BINDINGS", ())):
+                if binding.key in _keys(item):
+                    return cls.__name__, number
+    return "", 0
 
 
 def _keys(item: BindingType) -> list[str]:

@@ -12,7 +12,7 @@ from typing import ClassVar
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
 from textual.screen import Screen
@@ -46,7 +46,7 @@ class Choice:
 
 
 CHOICES = (
-    Choice("demo", "Demo", "no key, no network, no cost: rules that run real code"),
+    Choice("demo", "Demo", "no key, no cost: rules that run real code"),
     Choice(
         "key",
         "Claude with a key",
@@ -69,7 +69,7 @@ CHOICES = (
     Choice(
         "local",
         "A local model server",
-        "one that speaks the Anthropic protocol on this machine",
+        "it speaks the Anthropic protocol",
         (
             Field("anthropic_base_url", "URL", value="http://127.0.0.1:11434"),
             Field("model", "Model", "name of the model on that server"),
@@ -187,6 +187,18 @@ class Choices(Widget, can_focus=True):
             self.action_take()
 
 
+class Tick(Checkbox):
+    """A checkbox whose sign, and not only its colour, says whether it is ticked."""
+
+    BUTTON_INNER = " "
+
+    def watch_value(self) -> None:
+        """Show the sign of the value."""
+        self.BUTTON_INNER = "✓" if self.value else " "
+        super().watch_value()
+        self.refresh()
+
+
 class WelcomeScreen(Screen[None]):
     """Asks where answers come from and hands the settings to ``begin``.
 
@@ -210,28 +222,29 @@ class WelcomeScreen(Screen[None]):
         with VerticalScroll(id="welcome-box", can_focus=False):
             yield Static(Content.styled("Sandbox Chat", "bold $primary"))
             yield Static(
-                Content("Chat with Claude, watch it write and run Python in a sandbox, see the charts here."),
+                Content("Chat with Claude, watch it write and run Python in a sandbox, see the charts."),
                 classes="gap",
             )
             yield Static(
                 Content.styled("No model is configured. Where should the answers come from?", "bold")
             )
             yield Choices(id="choices")
+            yield Static("", id="welcome-error")
             for choice in CHOICES[1:]:
                 with Vertical(id=f"fields-{choice.id}", classes="fields"):
                     for item in choice.fields:
-                        yield Static(Content(item.label), classes="label")
-                        yield Input(
-                            value=item.value,
-                            placeholder=item.hint,
-                            password=item.secret,
-                            compact=True,
-                            id=f"{choice.id}-{item.name}",
-                        )
-                    yield Checkbox(
+                        with Horizontal(classes="field"):
+                            yield Static(Content(item.label), classes="label")
+                            yield Input(
+                                value=item.value,
+                                placeholder=item.hint,
+                                password=item.secret,
+                                compact=True,
+                                id=f"{choice.id}-{item.name}",
+                            )
+                    yield Tick(
                         Content(f"Remember in {self._config}"), id=f"remember-{choice.id}", compact=True
                     )
-            yield Static("", id="welcome-error")
             yield Static(
                 Content.styled("⏎ start · ↑ ↓ choose · tab next field · esc back · ^Q quit", "$muted"),
                 classes="gap-top",

@@ -220,3 +220,14 @@ def test_the_prompt_without_a_sandbox_offers_no_tools() -> None:
 
 def test_the_prompt_warns_where_code_is_not_isolated() -> None:
     assert "NOT isolated" in system_prompt(Settings(sandbox="unsafe-local"), new_run=False, today=TODAY)
+
+
+def test_the_cli_is_the_sdks_own_or_an_installed_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert options.find_cli().parent.name == "_bundled"
+    monkeypatch.setattr(options.claude_agent_sdk, "__file__", str(tmp_path / "__init__.py"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(AgentError, match="pip install"):
+        options.find_cli()
+    (tmp_path / "claude").write_text("#!/bin/sh\n")
+    (tmp_path / "claude").chmod(0o700)
+    assert options.find_cli() == tmp_path / "claude"

@@ -16,7 +16,7 @@ from sandbox_chat.settings import Secret, Settings
 
 
 def settings(tmp_path: Path, **values: object) -> Settings:
-    return Settings(data_dir=tmp_path, **values)  # noqa
+    return Settings(data_dir=tmp_path, **values)
 
 
 def fake(tmp_path: Path, prefix: Path | None = None) -> PythonEnvironment:
