@@ -78,7 +78,7 @@ class Status(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnStarted(Event):
-    """The user's prompt was accepted; it is sent as soon as the agent can take it."""
+    """A turn begins with the user's prompt; it is sent as soon as the agent can take it. Turns never overlap."""
 
     type: ClassVar[str] = "turn_started"
     turn_id: str

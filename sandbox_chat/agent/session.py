@@ -111,9 +111,14 @@ class ChatSession:
         await self._connected()
 
     async def send(self, turn_id: str, prompt: str) -> None:
-        """Accept a prompt; it runs when those before it are done. ``TurnFinished`` always follows ``TurnStarted``."""
+        """Accept a prompt; it runs when those before it are done.
+
+        ``TurnStarted`` comes at once when nothing runs (also while connecting), else when its turn has come, so
+        that the events of two turns never mix; ``TurnFinished`` always follows.
+        """
         turn = Turn(turn_id, prompt, asyncio.get_running_loop().create_future())
-        self._report.begin(turn)
+        if self._current is None and not self._queue:
+            self._report.begin(turn)
         if self._closing:
             self._report.end(turn, interrupted=True)
             return
@@ -272,6 +277,7 @@ class ChatSession:
             await self._wake.wait()
             while self._queue:
                 turn = self._current = self._queue.popleft()
+                report.begin(turn)
                 self._idle.clear()
                 lost = False
                 try:

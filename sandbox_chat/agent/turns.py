@@ -43,6 +43,7 @@ TOOL_GRACE = 1.5
 class Turn:
     """A prompt and what has become of it.
 
+    ``begun``: its ``TurnStarted`` was emitted. ``sent``: the CLI has got it.
     ``result`` gets the CLI's result, or ``None`` when none will come. ``ready``: the CLI took it up and can be
     interrupted. ``stopped``: the user interrupted it, at ``stopped_at`` (``time.monotonic``).
     """
@@ -54,6 +55,7 @@ class Turn:
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
     start: float = field(default_factory=time.monotonic)
     stopped_at: float = 0.0
+    begun: bool = False
     sent: bool = False
     stopper: asyncio.Task[None] | None = None
 
@@ -126,8 +128,10 @@ class Reporter:
     # -- turns -----------------------------------------------------------------------------------------
 
     def begin(self, turn: Turn) -> None:
-        """Tell that a prompt was accepted."""
-        self._emit(TurnStarted(turn_id=turn.turn_id, prompt=clean(turn.prompt)))
+        """Tell once that a turn begins."""
+        if not turn.begun:
+            turn.begun = True
+            self._emit(TurnStarted(turn_id=turn.turn_id, prompt=clean(turn.prompt)))
 
     def close_blocks(self, *, interrupted: bool) -> None:
         """Finish the calls that nothing more will be told of, and the block that was being written."""
@@ -140,6 +144,7 @@ class Reporter:
 
     def end(self, turn: Turn, *, interrupted: bool = False, error: str = "", cost_known: bool = True) -> None:
         """Tell the end of a turn that has no result. ``cost_known`` is false if it may have cost something."""
+        self.begin(turn)  # one that waited and is given up: its prompt is to be in the record
         figures = self.ledger.figures
         self._emit(
             TurnFinished(

@@ -10,7 +10,14 @@ if TYPE_CHECKING:
     from sandbox_chat.sandbox.worker import SandboxWorker
     from sandbox_chat.settings import Settings
 
-__all__ = ["make_worker"]
+__all__ = ["make_worker", "probe"]
+
+
+def probe(settings: Settings) -> tuple[bool, str]:
+    """Try for real whether the local sandbox works here; returns that and a sentence. Takes about a second."""
+    from sandbox_chat.sandbox import local
+
+    return local.probe(settings)
 
 
 def make_worker(

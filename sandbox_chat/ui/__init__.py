@@ -15,8 +15,8 @@ def run(settings: Settings, *, resume: str | None = None) -> int:
 
     0 after an orderly end, 128 + the signal's number after a signal. Raises what the engine raises at
     its construction (``ConfigError``, ``SandboxUnavailable``, ``SessionError``: the message is a
-    sentence), before the screen is touched, and the exception of a fault in the interface itself
-    after the terminal was restored and the session closed. The caller has made sure that stdin,
+    sentence), and the exception of a fault in the interface itself; both after the terminal was
+    restored and the session closed. The caller has made sure that stdin,
     stdout and stderr are a terminal.
     """
     from sandbox_chat.ui.start import run_terminal

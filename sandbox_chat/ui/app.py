@@ -49,8 +49,8 @@ def commands() -> type[Provider]:
 class ChatApp(QuietFailure, inherit_bindings=False):
     """The terminal application. Returns its exit code.
 
-    ``make_engine`` makes the engine; it is called before the first frame when ``ask`` is false (so that
-    an error can be told on the normal screen, see ``prepare``), else when the welcome screen is done.
+    ``make_engine`` makes the engine; it is called after the first frame, or with ``ask`` when the welcome
+    screen is done. What it raises ends the application and is in ``refused`` afterwards.
     ``typed`` are keys that were pressed before the application could take them.
     """
 
@@ -91,6 +91,7 @@ class ChatApp(QuietFailure, inherit_bindings=False):
         self.images = Images(settings, info)
         self.pump = Pump(self._deliver)
         self.signal_code = 0
+        self.refused: Exception | None = None
         self._make_engine = make_engine
         self._resume = resume
         self._ask = ask
@@ -108,11 +109,6 @@ class ChatApp(QuietFailure, inherit_bindings=False):
         teach_alt_enter()
 
     # -- beginning ---------------------------------------------------------------------------------------
-
-    def prepare(self) -> None:
-        """Make the engine now. Raises what it raises: errors whose message is a sentence."""
-        if self.chat.engine is None:
-            self.chat.attach(self._new_engine(self.settings))
 
     def _new_engine(self, settings: Settings) -> EngineLike:
         return self._make_engine(settings, self.pump.put, resume=self._resume, replay=self._replayed)
@@ -140,10 +136,16 @@ class ChatApp(QuietFailure, inherit_bindings=False):
 
     def _begin(self) -> None:
         self.run_worker(asyncio.to_thread(self.prompts.load), exit_on_error=False)
+        self.images.connect(self.chat_screen.transcript)
         if self._ask:
             self._welcome()
             return
-        self.prepare()
+        try:
+            self.chat.attach(self._new_engine(self.settings))
+        except Exception as error:
+            self.refused = error
+            self.exit(2)
+            return
         if self._typed:
             self.chat_screen.composer.take_early(self._typed)
         self._start()
@@ -173,7 +175,9 @@ class ChatApp(QuietFailure, inherit_bindings=False):
         self.chat.engine.start()
         self.chat_screen.update_state()
         # What exists now stays: the collector need not look at it again, its pauses are the longest stalls.
+        # It was off until here (see start.py).
         gc.freeze()
+        gc.enable()
 
     # -- events ------------------------------------------------------------------------------------------
 

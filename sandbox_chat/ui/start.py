@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -31,6 +32,9 @@ def run_terminal(settings: Settings, *, resume: str | None = None) -> int:
     """Run the chat; see ``sandbox_chat.ui.run``."""
     from sandbox_chat.ui.pictures import Probe
 
+    # Importing and laying out makes no garbage, and looking for some takes a quarter of the time to the
+    # first frame. The application turns the collector on again when the engine starts.
+    gc.disable()
     probe = Probe()
     probe.start()
     try:
@@ -39,17 +43,14 @@ def run_terminal(settings: Settings, *, resume: str | None = None) -> int:
         info = probe.finish(settings.probe_timeout)
     typed = probe.typed.decode("utf-8", "replace")
     ask = not settings.demo and not settings.has_model
-    app = app_class(settings, make_engine, resume=resume, ask=ask, info=info, typed=typed)
-    if not ask:
-        app.prepare()  # its errors are sentences and are told on the normal screen
-    return run_app(app)
+    return run_app(app_class(settings, make_engine, resume=resume, ask=ask, info=info, typed=typed))
 
 
 def run_app(app: ChatApp) -> int:
     """Run an application to its end and return the exit code; its engine is closed whatever happens.
 
-    Raises the exception that ended the interface, after the terminal is as it was before and the
-    session is closed.
+    Raises the engine's refusal to be made, or the exception that ended the interface, after the
+    terminal is as it was before and the session is closed.
     """
     code: int | None = None
     failure: BaseException | None = None
@@ -57,6 +58,7 @@ def run_app(app: ChatApp) -> int:
         code = app.run()
     except (Exception, KeyboardInterrupt, SystemExit) as error:
         failure = error
+    gc.enable()
     engine = app.chat.engine
     if engine is not None:
         with contextlib.suppress(Exception):  # an end that fails must not hide how it came to it
@@ -66,7 +68,7 @@ def run_app(app: ChatApp) -> int:
         with contextlib.suppress(OSError, ValueError):  # the terminal may be gone
             sys.stdout.write(f"Session saved: sandbox-chat --resume {engine.session_id}\n")
             sys.stdout.flush()
-    failure = app.failure or failure
+    failure = app.refused or app.failure or failure
     if failure is not None:
         raise failure
     return app.signal_code or code or app.return_code or 0

@@ -33,10 +33,14 @@ if mode == "worker":
     async def fail():
         raise RuntimeError("of the test")
     PlayedEngine.prestart_sandbox = lambda self: app.run_worker(fail())
+if mode == "refuse":
+    def refuse(*args, **options):
+        raise ValueError("There is no sandbox here.")
+    app._make_engine = refuse
 try:
     code = start.run_app(app)
 except BaseException as error:
-    print("FAILED", type(error).__name__, flush=True)
+    print("FAILED", error, flush=True)
     code = 1
 sys.exit(code)
 """
@@ -47,7 +51,8 @@ def program(folder: Path, mode: str = "plain") -> Iterator[Terminal]:
     env = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
     env.pop("TMUX", None)
     with terminal([sys.executable, "-c", PROGRAM, str(TESTS), str(folder), mode], env=env) as opened:
-        opened.shows("idle")
+        if mode != "refuse":
+            opened.shows("idle")
         yield opened
 
 
@@ -132,6 +137,13 @@ def test_a_fault_of_the_interface(tmp_path: Path, mode: str) -> None:  # case T1
         assert "FAILED" in at.text()
         restored(at)
     assert (tmp_path / "closed").exists()
+
+
+def test_an_engine_that_cannot_be_made(tmp_path: Path) -> None:
+    with program(tmp_path, "refuse") as at:
+        assert at.ends() == 1
+        assert "FAILED There is no sandbox here." in at.text()
+        restored(at)
 
 
 def test_keys_as_terminals_send_them(tmp_path: Path) -> None:

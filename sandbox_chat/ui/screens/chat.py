@@ -90,7 +90,6 @@ class ChatScreen(PaneScreen):
 
     def on_mount(self) -> None:
         """Wire the transcript and start the clock."""
-        self.images.connect(self.transcript)
         self.transcript.scene.now = self._clock
         self.watch(self.transcript, "unseen_lines", self._show_unseen, init=False)
         self.watch(self.transcript, "following", self._show_unseen, init=False)
