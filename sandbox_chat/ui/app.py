@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import gc
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -44,6 +46,20 @@ def commands() -> type[Provider]:
     from sandbox_chat.ui.commands import Commands
 
     return Commands
+
+
+def terminal_gone() -> bool:
+    """True when the terminal was closed under the program."""
+    import termios
+
+    try:
+        assert sys.__stdin__ is not None
+        termios.tcgetattr(sys.__stdin__.fileno())
+    except (termios.error, OSError) as error:
+        return error.args[0] in (errno.EIO, errno.EBADF)
+    except (ValueError, AssertionError):  # closed, or there never was one
+        return True
+    return False
 
 
 class ChatApp(QuietFailure, inherit_bindings=False):
@@ -291,4 +307,16 @@ class ChatApp(QuietFailure, inherit_bindings=False):
         guard = threading.Timer(limit, os._exit, (self.signal_code,))
         guard.daemon = True
         guard.start()
+        if terminal_gone():
+            # Textual cannot be waited for: its writer has ended, and the next frames block the loop.
+            threading.Thread(target=self._vanish, name="vanish").start()
+            return
         self.action_leave()
+
+    def _vanish(self) -> None:
+        """Close the session and end at once, with nobody to say anything to."""
+        with contextlib.suppress(Exception):  # whatever fails here, the way out stays open
+            if self.chat.engine is not None:
+                self.chat.engine.close()
+            self.prompts.close()
+        os._exit(self.signal_code)

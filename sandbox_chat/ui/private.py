@@ -6,14 +6,15 @@
 * ``App._handle_exception``: Textual answers an exception with a long traceback that shows local
   variables, credentials among them. Here the program ends with a sentence. Remove when Textual has
   a public hook for unhandled exceptions.
-* ``App._exception``: what a test harness reads to raise the exception in the test; kept filled.
+* ``App._exception``, ``_exception_event``, ``_return_code``, ``_close_messages_no_wait``: what that method
+  sets and calls; the first two are what a test harness reads to raise the exception in the test.
 """
 
 from __future__ import annotations
 
 import logging
 from enum import Enum
-from typing import Any
+from typing import Any, cast
 
 from textual.app import App
 
@@ -30,7 +31,7 @@ def teach_alt_enter() -> None:
     """Let Textual tell Alt+Enter from Enter in terminals that send ``ESC CR`` for it."""
     from textual import _ansi_sequences
 
-    table: dict[str, Any] = _ansi_sequences.ANSI_SEQUENCES_KEYS  # type: ignore[assignment]
+    table = cast("dict[str, Any]", _ansi_sequences.ANSI_SEQUENCES_KEYS)
     table.setdefault("\x1b\r", (_ExtraKey.ALT_ENTER,))
 
 

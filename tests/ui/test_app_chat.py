@@ -278,6 +278,25 @@ async def test_the_views_of_a_call(tmp_path: Path) -> None:
         await settled(pilot, lambda: '"status": "failed"' in text.text)
 
 
+async def test_a_call_that_looked_at_a_picture_shows_it(tmp_path: Path) -> None:
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made)
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot, app)
+        await pilot.press(*"one", "enter")
+        await settled(pilot, lambda: made[0].prompts)
+        broken = tmp_path / "no [picture].png"
+        broken.write_bytes(b"not a picture")
+        made[0].emit(
+            tool_started("u1", "mcp__sandbox__read_image", path="/tmp/a.png"),
+            tool_finished("u1", ev.ImageContent(str(broken), "image/png", 60, 40)),
+        )
+        await settled(pilot, lambda: app.chat_screen.tool_pane.view == "image")
+        await pilot.pause(0.3)
+        made[0].finish()
+        await idle(pilot, app)
+
+
 async def test_unseen_lines_are_told(tmp_path: Path) -> None:  # case T9
     made: list[PlayedEngine] = []
     app = chat_app(tmp_path, made)

@@ -125,7 +125,7 @@ def test_a_terminal_that_is_gone(tmp_path: Path) -> None:
         at.type("hi\r")
         at.shows("› hi")
         at.hang_up()
-        at.process.wait(30)
+        assert at.process.wait(5) == 128 + signal.SIGHUP
     assert (tmp_path / "closed").exists()
 
 

@@ -67,6 +67,7 @@ class PaneScreen(Screen[None]):
         seen = plan.visible
         side = [pane for pane in seen if pane != "chat"]
         self.query_one("#tabs").display = plan.narrow
+        self.set_class(plan.narrow, "-narrow")
         self.query_one("#chat").display = "chat" in seen
         self.query_one("#splitter").display = "chat" in seen and bool(side)
         box = self.query_one("#side")

@@ -101,6 +101,7 @@ class ToolPane(Vertical):
         self.selected: str | None = None
         self.view = "code"
         self.following = True
+        self._view_chosen = False
         self._clock = clock
         self._make_picture = make_picture
         self._show_picture = show_picture
@@ -141,7 +142,11 @@ class ToolPane(Vertical):
             if newest != self.selected:
                 self.selected = newest
                 self.view = "code"
+                self._view_chosen = False
                 calls.select(newest)
+        tool = self.call
+        if tool is not None and not self._view_chosen and tool.images and "code" not in tool.input:
+            self.view = "image"  # a call that only looked at a picture: that is what there is to see
         self._draw()
 
     def tick(self, spinner: str) -> None:
@@ -165,6 +170,7 @@ class ToolPane(Vertical):
     def show_view(self, view: str) -> None:
         """Show one of the views: code, output, result, image, raw."""
         self.view = view
+        self._view_chosen = True
         self._draw()
 
     def redraw(self) -> None:

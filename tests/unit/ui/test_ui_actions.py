@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+from textual.binding import Binding
 
-from sandbox_chat.ui.actions import APP_ACTIONS, CHAT_ACTIONS, key_name
+from sandbox_chat.ui.actions import APP_ACTIONS, CHAT_ACTIONS, Action, key_name
 from sandbox_chat.ui.app import ChatApp
 from sandbox_chat.ui.commands import COMPOSER_ACTIONS
 from sandbox_chat.ui.screens.chat import ChatScreen
@@ -15,8 +16,10 @@ ALL = [*APP_ACTIONS, *CHAT_ACTIONS, *COMPOSER_ACTIONS]
 
 
 @pytest.mark.parametrize("action", ALL, ids=lambda action: action.action)
-def test_the_action_exists(action: object) -> None:
-    where, name = re.fullmatch(r"(app|screen)\.(\w+)(?:\(.*\))?", action.action).groups()  # type: ignore[attr-defined,union-attr]
+def test_the_action_exists(action: Action) -> None:
+    found = re.fullmatch(r"(app|screen)\.(\w+)(?:\(.*\))?", action.action)
+    assert found is not None
+    where, name = found.groups()
     assert hasattr({"app": ChatApp, "screen": ChatScreen}[where], f"action_{name}")
 
 
@@ -29,7 +32,7 @@ def test_names_and_keys_are_unique() -> None:
 
 
 def test_bindings_come_from_the_table() -> None:
-    bound = {(item.key, item.action) for item in ChatScreen.BINDINGS}  # type: ignore[union-attr]
+    bound = {(item.key, item.action) for item in ChatScreen.BINDINGS if isinstance(item, Binding)}
     assert {(a.keys, a.action.removeprefix("screen.")) for a in CHAT_ACTIONS} <= bound
 
 
