@@ -218,7 +218,6 @@ def test_interrupt_while_code_runs_then_resume(tmp_path: Path) -> None:
         call(
             "run_code", code="import time\nprint('begun', flush=True)\ntime.sleep(30)", before="I start it."
         ),
-        text("never"),
     )
     with serve(*steps, after=text("Answered after all.")) as server, watching_leftovers() as left:
         process = subprocess.Popen(

@@ -36,6 +36,8 @@ FLUSH_SHARE = 4
 """A drawing may take one part in so many of the time: what is costly is drawn less often, keys stay quick."""
 FLUSH_MOST = 0.5
 SPINNER_SECONDS = 0.1
+LEXERS_AFTER = 0.5
+"""Seconds after mounting when the lexers are loaded: the first frame is to come before them."""
 CALM = 0.15
 """Seconds without movement after which costly pictures are drawn in full."""
 GUTTER = 2
@@ -133,13 +135,17 @@ class TranscriptSurface(ScrollView):
 
     def on_mount(self) -> None:
         """Take the theme's colours and begin."""
-        from .code import warm_lexers
-
         self._take_colours()
         self._hang_pictures()
         self._spinner = self.set_interval(SPINNER_SECONDS, self._spin, pause=True)
-        threading.Thread(target=warm_lexers, name="lexers", daemon=True).start()
+        self.set_timer(LEXERS_AFTER, self._warm_lexers)
         self._relayout()
+
+    def _warm_lexers(self) -> None:
+        """Load what highlights code, off the loop and after the first frame."""
+        from .code import warm_lexers
+
+        threading.Thread(target=warm_lexers, name="lexers", daemon=True).start()
 
     def on_unmount(self) -> None:
         """Free the pictures."""
