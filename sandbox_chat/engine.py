@@ -242,7 +242,7 @@ class Engine:
 
         settings = self.settings
         if settings.demo:
-            self._demo = await asyncio.to_thread(start_demo)
+            self._demo = await asyncio.to_thread(start_demo, settings.demo_pace)
             return Endpoint(
                 base_url=self._demo.url,
                 auth_token=Secret(self._demo.token),
@@ -336,11 +336,11 @@ class Engine:
         self.emit(Status(component="sandbox", state=state, text=clean(text)))
 
 
-def start_demo() -> MessagesServer:
-    """Start the demo model's endpoint on loopback. Blocks until it accepts connections."""
+def start_demo(pace: float) -> MessagesServer:
+    """Start the demo model's endpoint on loopback. ``pace``: seconds between two words."""
     from sandbox_chat.demo.model import DemoModel
     from sandbox_chat.demo.server import MessagesServer
 
-    server = MessagesServer(DemoModel())
+    server = MessagesServer(DemoModel(pace=pace))
     server.start()
     return server

@@ -76,6 +76,9 @@ class Settings:
         "Talk to the built-in demo, which is rules and no model; needs no key.",
         group="model",
     )
+    demo_pace: float = _setting(
+        0.012, values.number(0, 1), "Seconds between two words of the demo's answers.", group="model"
+    )
     max_turns: int = _setting(
         30, values.whole(1, 1000), "Steps that the model may take to answer one prompt.", group="model"
     )

@@ -28,6 +28,7 @@ def environment(home: Path, extra: Mapping[str, str] | None = None) -> dict[str,
         "HOME": str(home),
         "LANG": "C.UTF-8",
         "TERM": "xterm-256color",
+        "SANDBOX_CHAT_DEMO_PACE": "0.001",
         **(extra or {}),
     }
 
