@@ -52,7 +52,19 @@ class Window:
         self.keys("Return")
         self.turns += 1
         self.wait_for(lambda: self.events("turn_finished") >= self.turns, f"the answer to {prompt!r}")
-        time.sleep(2.5)
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until the window has not changed for two seconds: xterm needs a while to draw sixels."""
+        last, since = b"", time.monotonic()
+        end = since + 60
+        while time.monotonic() < end and time.monotonic() - since < 2:
+            time.sleep(0.4)
+            now = subprocess.run(
+                ["import", "-window", self.window, "rgb:-"], check=True, env=self._env(), capture_output=True
+            ).stdout
+            if now != last:
+                last, since = now, time.monotonic()
 
     def events(self, kind: str) -> int:
         """How many events of a type the session's journal holds."""
@@ -99,7 +111,7 @@ def opened(arguments: list[str], *, columns: int, rows: int, font: float, theme:
                 display = ":" + pipe.readline().strip()
             env = {
                 "DISPLAY": display, "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": folder,
-                "COLORTERM": "truecolor", "SANDBOX_CHAT_DATA_DIR": str(home / "data"),
+                "SANDBOX_CHAT_REDUCED_MOTION": "1", "SANDBOX_CHAT_DATA_DIR": str(home / "data"),
                 "SANDBOX_CHAT_THEME": theme,
             }  # fmt: skip
             background, foreground = ("#ffffff", "#000000") if theme == "light" else ("#000000", "#ffffff")
@@ -108,7 +120,7 @@ def opened(arguments: list[str], *, columns: int, rows: int, font: float, theme:
                  "-fs", str(font), "-geometry", f"{columns}x{rows}+0+0", "-bg", background, "-fg", foreground,
                  "+sb", "-b", "0", "-xrm", "XTerm*maxGraphicSize: 4000x4000",
                  "-xrm", "XTerm*numColorRegisters: 1024", "-xrm", "XTerm*sixelScrolling: true",
-                 "-e", str(PROGRAM), *arguments],
+                 "-e", "env", "COLORTERM=truecolor", str(PROGRAM), *arguments],
                 env=env, cwd=folder,
             )  # fmt: skip
             window = _window(display)
@@ -164,7 +176,7 @@ def mended(window: Window) -> None:
 
 def nothing(window: Window) -> None:
     """The screen as it opens."""
-    time.sleep(2)
+    window.settle()
 
 
 SHOTS = [
