@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from textual.app import App, ComposeResult
+from textual.geometry import Region
 
 from sandbox_chat.ui.pictures import Painter, PictureView, TerminalInfo
 
@@ -54,6 +55,22 @@ async def test_a_picture_fits_and_follows_the_size(tmp_path: Path, mode) -> None
         app.view.show("")
         await pilot.pause()
         assert text(app.view).strip() == ""
+
+
+async def test_sixels_reach_the_screen_also_beside_other_widgets(tmp_path: Path) -> None:
+    """What the screen draws is the strips of ``render_lines``: they must still carry the picture."""
+    path = tmp_path / "x.png"
+    Image.new("RGB", (800, 400), "red").save(path)
+    app = PictureApp(Painter("sixel", TerminalInfo(is_tty=True, cell=(10, 20))))
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.view.show(str(path))
+        await until(pilot, lambda: app.view._paint is not None)
+        assert app.view._paint is not None
+        drawn = app.view.render_lines(app.view.size.region)
+        graphics = [strip for strip in drawn if "\x1bP" in strip.render(app.console)]
+        assert len(graphics) == len(app.view._paint.rows)
+        cut = app.view.render_lines(Region(0, 0, 40, 24))
+        assert not any("\x1bP" in strip.render(app.console) for strip in cut)
 
 
 async def test_a_bad_file_is_a_sentence(tmp_path: Path) -> None:

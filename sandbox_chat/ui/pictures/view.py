@@ -6,6 +6,8 @@ import asyncio
 
 from rich.segment import Segment
 from textual import events
+from textual.filter import ANSIToTruecolor
+from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -73,6 +75,23 @@ class PictureView(Widget):
         if self._drawing is not None:
             self._drawing.cancel()
         self._drop()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Return the rows of ``crop``. Textual's own way makes new strips of them, without the picture."""
+        styles = self.styles
+        if styles.gutter != (0, 0, 0, 0) or styles.tint.a or self.opacity != 1.0:
+            return super().render_lines(crop)
+        background = self.background_colors[1]
+        filters = [item for item in self.get_line_filters() if not isinstance(item, ANSIToTruecolor)]
+        rows = []
+        for y in crop.line_range:
+            strip = self.render_line(y)
+            for item in filters:
+                strip = strip.apply_filter(item, background)
+            rows.append(strip)
+        if crop.column_span != (0, self.size.width):
+            rows = [strip.crop(*crop.column_span) for strip in rows]
+        return rows
 
     def render_line(self, y: int) -> Strip:
         """Return a row: the picture's in the middle, blank around it."""
