@@ -36,6 +36,7 @@ __all__ = [
 
 SANDBOXES = ("local", "e2b", "docker", "off", "unsafe-local")
 IMAGE_MODES = ("auto", "kitty", "sixel", "half", "off")
+LOCAL_TOOLS = ("Read", "Glob", "Grep")
 THEMES = ("dark", "light")
 PREFIX = "SANDBOX_CHAT_"
 CONFIG_DIR = PREFIX + "CONFIG_DIR"
@@ -169,6 +170,12 @@ class Settings:
         100_000_000,
         values.whole(1000, 1 << 40),
         "Bytes of the largest file that is downloaded.",
+        group="tools",
+    )
+    local_tools: tuple[str, ...] = _setting(
+        (),
+        values.some_of(*LOCAL_TOOLS),
+        "Tools that read the working folder on this machine: Read, Glob, Grep, with commas; none when empty.",
         group="tools",
     )
     downloads_dir: Path | None = _setting(

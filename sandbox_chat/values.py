@@ -135,6 +135,21 @@ def one_of(*choices: str) -> Callable[[Any], str]:
     return read
 
 
+def some_of(*choices: str) -> Callable[[Any], tuple[str, ...]]:
+    """Return a reader of any of some words: a list, or text with commas. The case of the words does not matter."""
+    by_lower = {choice.lower(): choice for choice in choices}
+
+    def read(value: Any) -> tuple[str, ...]:
+        words = value if isinstance(value, list | tuple) else str(value).split(",")
+        chosen = [str(word).strip().lower() for word in words]
+        for word in chosen:
+            if word and word not in by_lower:
+                raise ValueError(f"must hold only {', '.join(choices)}, with commas")
+        return tuple(choice for lower, choice in by_lower.items() if lower in chosen)
+
+    return read
+
+
 def url(value: Any) -> str:
     """Read the address of a server; the slash at its end is dropped."""
     address = text(value).rstrip("/")

@@ -11,7 +11,6 @@ import hashlib
 import os
 import platform
 import shlex
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -21,12 +20,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import claude_agent_sdk
 from claude_agent_sdk import ClaudeAgentOptions, McpSdkServerConfig
 
 from sandbox_chat.agent import launch_cli
 from sandbox_chat.agent.endpoint import Endpoint
 from sandbox_chat.agent.errors import AgentError
+from sandbox_chat.agent.program import find_cli
 from sandbox_chat.agent.prompt import system_prompt
 from sandbox_chat.settings import Settings
 from sandbox_chat.tools.schemas import SERVER_NAME, TOOL_PREFIX
@@ -50,6 +49,11 @@ LOGIN_PASSED = (
 """Variables passed on too when the login of an installed Claude Code is used: where it is found."""
 SDK_SET = ("CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CODE_SDK_READS_SESSION_STATE", "PWD")
 """Variables that the SDK itself sets for the CLI."""
+NEVER_READ = (
+    "//**/.env", "//**/.env.*", "//**/.envrc", "//**/.netrc", "//**/.pgpass", "//**/.npmrc", "//**/.pypirc",
+    "//**/*.pem", "//**/*.key", "//**/id_rsa*", "//**/id_ed25519*", "//**/.ssh/**", "//**/.aws/**", "//**/.git/config",
+)  # fmt: skip
+"""Files that no local tool may read or find: credentials live there. The rules hold for Glob and Grep too."""
 NO_TOKEN = "none"  # noqa: S105 - the CLI wants some token, also for a server that asks for none
 TOOL_TIMEOUT = 600.0
 """Seconds that the CLI waits for a tool at least: calls stand in line for the sandbox and each has its own limit."""
@@ -97,8 +101,11 @@ def cli_environment(
         env.update(_model_environment(endpoint))
         # Plain requests: without it the CLI tells the model about the folder, system and shell of this computer, which
         # is not where code runs, and does so in messages of the role "system", which many local servers refuse.
-        # Not with a login: that is not read then.
-        env["CLAUDE_CODE_SIMPLE"] = "1"
+        # Not with a login, which is not read then, nor with tools for this computer, two of which are missing then.
+        if not settings.local_tools:
+            env["CLAUDE_CODE_SIMPLE"] = "1"
+    if settings.local_tools:
+        env["ENABLE_TOOL_SEARCH"] = "false"  # else the sandbox's tools are hidden behind a search
     env.update(
         {
             "TMPDIR": str(folders.temp),
@@ -141,19 +148,11 @@ def _is_loopback(url: str) -> bool:
     return host in ("localhost", "::1") or host.startswith("127.")
 
 
-def find_cli() -> Path:
-    """Return the path of the CLI: the one that comes with the SDK, else an installed ``claude``.
-
-    Raises ``AgentError`` when there is none.
-    """
-    # Private to the SDK, which looks here itself but only when no path is given; ours has to be the
-    # launcher's. To be removed when the SDK can be told the whole environment of the CLI.
-    path = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
-    if path.is_file():
+def required_cli() -> Path:
+    """Return the path of the CLI. Raises ``AgentError`` when there is none."""
+    path = find_cli()
+    if path is not None:
         return path
-    installed = shutil.which("claude")
-    if installed is not None:
-        return Path(installed)
     raise AgentError(
         "The agent's program is missing: the installed claude-agent-sdk has no CLI for this system "
         f"({platform.system()} {platform.machine()}), and no claude was found on the PATH. "
@@ -205,7 +204,7 @@ def build_options(
     """
     env = cli_environment(settings, endpoint, folders, os.environ)
     env[launch_cli.KEEP] = ",".join([*env, *SDK_SET])
-    env[launch_cli.PATH] = str(find_cli())
+    env[launch_cli.PATH] = str(required_cli())
     env[launch_cli.PARENT] = str(os.getpid())
     servers: dict[str, Any] = {}
     if server is not None:
@@ -214,7 +213,10 @@ def build_options(
         cli_path=write_launcher(folders.home),
         cwd=folders.work,
         env=env,
-        tools=[],
+        # The CLI lets these read in the folders that it was given and refuses all else, since nobody is asked.
+        tools=list(settings.local_tools),
+        add_dirs=[Path.cwd()] if settings.local_tools else [],
+        disallowed_tools=[f"Read({pattern})" for pattern in NEVER_READ] if settings.local_tools else [],
         mcp_servers=servers,
         allowed_tools=[TOOL_PREFIX + "*"] if server is not None else [],
         strict_mcp_config=True,

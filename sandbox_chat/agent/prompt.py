@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from pathlib import Path
 
 from sandbox_chat.settings import Settings
 
@@ -29,6 +30,7 @@ _NEW_RUN = (
     "This conversation began in an earlier run of the program. The sandbox of that time is gone: variables and files "
     "from before its last continuation do not exist any more; make them again when they are needed."
 )
+_LOCAL = "{names} read the user's working folder, {folder}, and nothing else on their computer. Code in the sandbox does not see it."
 _OFF = "There is no sandbox in this chat: you cannot run code or see files. If a task needs it, say so; the user can start with --sandbox local."
 
 
@@ -38,6 +40,8 @@ def system_prompt(settings: Settings, *, new_run: bool, today: date) -> str:
     ``today`` is the user's date. ``new_run``: the conversation goes on from an earlier run of the program, whose sandbox is gone.
     """
     intro = f"{_INTRO} Today is {today:%A}, {today.isoformat()}."
+    if settings.local_tools:
+        intro += "\n\n" + _LOCAL.format(names=", ".join(settings.local_tools), folder=Path.cwd())
     place = _PLACES.get(settings.sandbox)
     if place is None:
         return f"{intro}\n\n{_OFF}"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from support.program import PROGRAM, Ended, environment, gone_within, run, wait_until, watching_leftovers
-from support.scripted import MessagesServer, call, error, serve, text, tool_results
+from support.scripted import MessagesServer, ToolUse, call, error, reply, serve, text, tool_results
 
 PNG = """
 import struct, zlib
@@ -243,3 +243,41 @@ def test_interrupt_while_code_runs_then_resume(tmp_path: Path) -> None:
         assert again.code == 0, again.stderr
         assert "Answered after all." in again.answer
         assert wait_until(lambda: not gone_within(2, left), 3, "the end of all processes")
+
+
+def test_local_tools_read_the_working_folder_and_no_credentials(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "notes.txt").write_text("the WORD is here\n")
+    (folder / ".env").write_text("KEY=the WORD is secret\n")
+    (folder / "deep" / ".env.local").write_text("KEY=the WORD is secret\n")
+    outside = tmp_path / "outside.txt"
+    outside.write_text("the WORD is elsewhere\n")
+    uses = [
+        ToolUse("Read", {"file_path": str(folder / "notes.txt")}),
+        ToolUse("Read", {"file_path": str(folder / ".env")}),
+        ToolUse("Read", {"file_path": str(folder / "deep" / ".env.local")}),
+        ToolUse("Read", {"file_path": str(outside)}),
+        ToolUse("Grep", {"pattern": "WORD", "path": str(folder), "output_mode": "content"}),
+        ToolUse("Grep", {"pattern": "WORD", "path": str(tmp_path), "output_mode": "content"}),
+        ToolUse("Bash", {"command": f"cat {outside}"}),
+        ToolUse("Write", {"file_path": str(folder / "new.txt"), "content": "x"}),
+    ]
+    with serve(*[reply(use) for use in uses], after=text("Read.")) as server:
+        env = {
+            **gateway(server),
+            "SANDBOX_CHAT_LOCAL_TOOLS": "read, glob,grep",
+            "SANDBOX_CHAT_SANDBOX": "off",
+        }
+        ended = run("run", "--json", "what do the notes say?", home=tmp_path / "home", env=env, cwd=folder)
+        assert ended.code == 0, ended.stderr
+        results = [tool_results(server, number)[-1] for number in range(1, len(uses) + 1)]
+        names = {tool["name"] for tool in server.requests[0].body["tools"]}
+    assert {"Read", "Glob", "Grep"} == names
+    assert [result.is_error for result in results] == [False, True, True, True, False, True, True, True]
+    assert "the WORD is here" in results[0].text
+    assert "here" in results[4].text
+    everything = "".join(result.text for result in results) + ended.stdout
+    assert "is secret" not in everything
+    assert "is elsewhere" not in everything
+    assert not (folder / "new.txt").exists()

@@ -35,6 +35,7 @@ PLACEHOLDERS = {
     "E2B_API_URL": "https://api.cloud.example.com",
     "E2B_DOMAIN": "cloud.example.com",
     "SANDBOX_PYTHON": "/usr/bin/python3",
+    "SANDBOX_CHAT_LOCAL_TOOLS": "Read,Glob,Grep",
     "SANDBOX_CHAT_DOWNLOADS_DIR": "~/Downloads",
     "SANDBOX_CHAT_DATA_DIR": "~/sandbox-chat",
     "SANDBOX_CHAT_LOG": "sandbox-chat.log",
@@ -44,7 +45,7 @@ PLACEHOLDERS = {
 def default_text(item: dataclasses.Field[Any]) -> str:
     """Return a setting's default as it would be written, empty if it has none."""
     value = item.default
-    if value is None or isinstance(value, Secret):
+    if value is None or value == () or isinstance(value, Secret):
         return ""
     if isinstance(value, bool):
         return str(value).lower()
