@@ -104,7 +104,15 @@ def test_a_blank_choice_on_the_command_line_is_wrong(sources: Sources) -> None:
 
 
 def test_every_setting_can_be_set_by_its_variable_and_its_name(sources: Sources) -> None:
-    examples = {str: "word", bool: "true", int: "", float: "", Secret: CANARY, type(None): "/tmp/x", tuple: ""}
+    examples = {
+        str: "word",
+        bool: "true",
+        int: "",
+        float: "",
+        Secret: CANARY,
+        type(None): "/tmp/x",
+        tuple: "",
+    }
     choices = {"sandbox": "off", "images": "half", "theme": "light", "local_tools": "read, Grep"}
     for item in fields():
         raw = choices.get(item.name) or examples[type(item.default)] or str(item.default)
