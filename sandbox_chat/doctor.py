@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sandbox_chat import __version__
+from sandbox_chat.agent.program import find_cli
+from sandbox_chat.scratch import Scratch
 from sandbox_chat.settings import ConfigError, Settings, load
 from sandbox_chat.text import clean, clean_line
 
@@ -128,31 +130,23 @@ def check_python() -> Check:
     )
 
 
-def find_cli() -> Path | None:
-    """Return the path of the CLI inside the agent SDK's package, ``None`` without it. Imports no SDK."""
-    from importlib.util import find_spec
-
-    spec = find_spec("claude_agent_sdk")
-    name = "claude.exe" if sys.platform == "win32" else "claude"
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        path = Path(folder) / "_bundled" / name
-        if path.is_file():
-            return path
-    return None
-
-
 def check_agent() -> Check:
     """Is the CLI of the agent SDK there, and does it start?"""
     again = "Install the program again: pip install --force-reinstall claude-agent-sdk"
     path = find_cli()
     if path is None:
-        return Check("agent", "problem", "the CLI of claude-agent-sdk is not installed", again)
-    with tempfile.TemporaryDirectory(prefix="sandbox-chat-doctor-") as home:
+        return Check(
+            "agent",
+            "problem",
+            "the agent's program is not there: not in claude-agent-sdk, not on the PATH",
+            again,
+        )
+    with Scratch() as home:
         env = {
             "PATH": os.environ.get("PATH", os.defpath),
-            "HOME": home,
-            "CLAUDE_CONFIG_DIR": home,
-            "TMPDIR": home,
+            "HOME": str(home),
+            "CLAUDE_CONFIG_DIR": str(home),
+            "TMPDIR": str(home),
         }
         try:
             done = subprocess.run(

@@ -12,7 +12,6 @@ import contextlib
 import dataclasses
 import logging
 import os
-import tempfile
 import threading
 import uuid
 from collections.abc import Callable, Coroutine
@@ -27,7 +26,9 @@ from sandbox_chat.events import (
     Sink,
     Status,
     TurnFinished,
+    TurnStarted,
 )
+from sandbox_chat.scratch import Scratch
 from sandbox_chat.settings import ConfigError, Secret, Settings
 from sandbox_chat.text import clean
 
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 DEMO_MODEL = "demo"
+WORKER_CLOSE = 1.0
+"""Seconds that the sandbox gets to end after the session has ended: it is killed, not asked."""
 NO_MODEL = (
     "No model is configured. Set ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL and ANTHROPIC_AUTH_TOKEN for a "
     "gateway) in the environment or in .env, or use --demo, which needs no key."
@@ -69,25 +72,31 @@ class Engine:
         self._sink = sink
         self._replay = replay
         self._lock = threading.RLock()  # orders stamping, journal and sink between the two threads
-        self._seq = 0
         self._worker = make_worker(settings, on_state=self._sandbox_state)
         root = settings.data_path / "sessions"
         self._journal = (
             Journal.open(root, self.session_id) if resume else Journal.create(root, self.session_id)
         )
+        self._seq = self._journal.last_seq
         self._said_problem = ""
         self._demo: MessagesServer | None = None
         self._session: ChatSession | None = None
         self._earlier: TurnFinished | None = None  # of a resumed session: its totals go on
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
+        self._unsent: dict[str, str] = {}  # prompts by turn id that the session has not got yet
         self._early: list[Callable[[], None]] = []  # commands that came before the loop was up
         self._thread = threading.Thread(target=self._main, name="engine", daemon=True)
-        self._temporary_home: tempfile.TemporaryDirectory[str] | None = None
+        self._temporary_home: Scratch | None = None
         self._started = False
         self._closing = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = threading.Event()
+
+    @property
+    def problem(self) -> str:
+        """Why the session is not being saved, as a sentence; empty when all is well."""
+        return self._journal.problem
 
     # -- commands (any thread) -------------------------------------------------------------------------
 
@@ -102,6 +111,8 @@ class Engine:
     def send(self, prompt: str) -> str:
         """Accept a prompt and return its turn id. It is sent when the turns before it are done."""
         turn_id = uuid.uuid4().hex[:12]
+        with self._lock:
+            self._unsent[turn_id] = prompt
         self._command(lambda: self._send(turn_id, prompt))
         return turn_id
 
@@ -116,7 +127,7 @@ class Engine:
     def prestart_sandbox(self) -> None:
         """Start the sandbox in the background, because a prompt is being typed. Local ones only: they cost nothing."""
         if self._worker is not None and self.settings.sandbox in ("local", "unsafe-local"):
-            self._worker.prestart()
+            self._command(self._worker.prestart)  # not before the session is begun: its states are events
 
     def close(self, timeout: float | None = None) -> None:
         """End the session, the CLI and the sandbox. Blocks for at most about ``timeout`` seconds (a setting)."""
@@ -131,8 +142,8 @@ class Engine:
             return
         if first:
             self._command(lambda: self._stop.set() if self._stop else None)
-        # The session and the sandbox each keep the deadline; a little more for their bookkeeping.
-        if not self._closed.wait(timeout + 2.0):
+        # The session keeps the deadline; the sandbox, which is killed, and the bookkeeping need a little more.
+        if not self._closed.wait(timeout + WORKER_CLOSE + 1.0):
             log.warning("the engine did not close in time")
             if self._worker is not None:
                 self._worker.close(timeout=0.5)
@@ -174,18 +185,18 @@ class Engine:
             with self._lock:
                 self._loop = None
             if self._worker is not None:
-                self._worker.close(self.settings.close_timeout)
+                self._worker.close(WORKER_CLOSE)
             if self._demo is not None:
                 self._demo.close()
+            self._give_up_unsent()
             self.emit(SessionFinished())
             self._journal.close()
             if self._temporary_home is not None:
-                self._temporary_home.cleanup()
+                self._temporary_home.remove()
             self._closed.set()
 
     async def _run(self) -> None:
         self._stop = asyncio.Event()
-        self._seq = self._journal.last_seq
         if self.resumed:
             self._load_past()
         self.emit(
@@ -282,11 +293,34 @@ class Engine:
                 return home
         except OSError:
             pass
-        self._temporary_home = tempfile.TemporaryDirectory(prefix="sandbox-chat-", ignore_cleanup_errors=True)
-        return Path(self._temporary_home.name)
+        self._temporary_home = Scratch()
+        return self._temporary_home.path
 
     def _send(self, turn_id: str, prompt: str) -> None:
+        with self._lock:
+            if self._session is None or self._unsent.pop(turn_id, None) is None:
+                return
         self._spawn(lambda session: session.send(turn_id, prompt))
+
+    def _give_up_unsent(self) -> None:
+        """Tell the end of prompts that the session never got: they are in the record and can be sent again."""
+        with self._lock:
+            unsent, self._unsent = self._unsent, {}
+        for turn_id, prompt in unsent.items():
+            self.emit(TurnStarted(turn_id=turn_id, prompt=clean(prompt)))
+            self.emit(
+                TurnFinished(
+                    turn_id=turn_id,
+                    subtype="error_during_execution",
+                    is_error=True,
+                    interrupted=False,
+                    num_turns=0,
+                    duration_ms=0,
+                    cost_usd=0.0,
+                    total_cost_usd=None,
+                    error="The session ended before this prompt was sent. Resume it and send the prompt again.",
+                )
+            )
 
     def _spawn(self, action: Callable[[ChatSession], Coroutine[Any, Any, None]]) -> None:
         """Start a command of the session as a task of the engine's loop."""

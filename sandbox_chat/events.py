@@ -37,16 +37,36 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Event:
-    """Base of all events; see the module's text for ``at`` and ``seq``."""
+    """Base of all events; see the module's text for ``at`` and ``seq``.
+
+    The three methods below stand here once, and are not generated for each class: that would take a
+    third of this module's import, which the first frame waits for.
+    """
 
     type: ClassVar[str] = ""
     at: datetime = field(default_factory=utc_now)
     seq: int = 0
 
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, item.name) for item in dataclasses.fields(self))
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Event) or type(other) is not type(self):
+            return NotImplemented
+        return self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash((self.type, *self._values()))
+
+    def __repr__(self) -> str:
+        names = (item.name for item in dataclasses.fields(self))
+        values = (f"{name}={value!r}" for name, value in zip(names, self._values(), strict=True))
+        return f"{type(self).__name__}({', '.join(values)})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class SessionStarted(Event):
     """A session was opened, or opened again (then the same ``session_id`` comes a second time).
 
@@ -62,7 +82,7 @@ class SessionStarted(Event):
     demo: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Status(Event):
     """The state of a part of the program, for title lines; carries no content of the chat.
 
@@ -76,7 +96,7 @@ class Status(Event):
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class TurnStarted(Event):
     """A turn begins with the user's prompt; it is sent as soon as the agent can take it. Turns never overlap."""
 
@@ -85,7 +105,7 @@ class TurnStarted(Event):
     prompt: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ThinkingDelta(Event):
     """A piece of the model's thinking."""
 
@@ -93,7 +113,7 @@ class ThinkingDelta(Event):
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class TextDelta(Event):
     """A piece of the answer while it is written.
 
@@ -105,7 +125,7 @@ class TextDelta(Event):
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Text(Event):
     """A whole block of the answer. Replaces the ``text_delta`` pieces that led to it, if any came."""
 
@@ -113,11 +133,12 @@ class Text(Event):
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ToolInputDelta(Event):
     """A piece of a tool call's arguments (partial JSON) while the model writes them.
 
-    Comes before ``tool_started`` of the same ``tool_use_id``, which holds the whole arguments.
+    Comes before ``tool_started`` of the same ``tool_use_id``, which holds the whole arguments, or before
+    a ``retry``, which withdraws the call.
     The first one has an empty ``text``: a call has begun.
     """
 
@@ -127,7 +148,7 @@ class ToolInputDelta(Event):
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ToolStarted(Event):
     """A tool call begins. ``input`` is the whole of its arguments."""
 
@@ -137,7 +158,7 @@ class ToolStarted(Event):
     input: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ToolOutput(Event):
     """Output of a running tool call, as it comes."""
 
@@ -170,7 +191,7 @@ class ImageContent:
 Content = TextContent | ImageContent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ToolFinished(Event):
     """A tool call ended. ``duration_ms`` counts from its start. ``interrupted``: the user stopped it."""
 
@@ -182,9 +203,12 @@ class ToolFinished(Event):
     interrupted: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Retry(Event):
-    """The request to the model failed and is tried again in ``delay_ms``. Withdraws the open text block."""
+    """The request to the model failed, or its reply was cut, and is tried again in ``delay_ms``.
+
+    Withdraws the open text block, the thinking before it, and the calls that have not started.
+    """
 
     type: ClassVar[str] = "retry"
     reason: str
@@ -192,7 +216,7 @@ class Retry(Event):
     delay_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Notice(Event):
     """Something that the user should know: a full sentence with what to do."""
 
@@ -228,7 +252,7 @@ class ModelUse:
     cost_usd: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class TurnFinished(Event):
     """A turn ended, well or not.
 
@@ -254,7 +278,7 @@ class TurnFinished(Event):
     models: tuple[ModelUse, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class SessionFinished(Event):
     """The session was closed in an orderly way."""
 

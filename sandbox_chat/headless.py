@@ -247,31 +247,37 @@ def run(settings: Settings, prompt: str, *, resume: str | None = None, as_json: 
             stream.reconfigure(encoding="utf-8" if as_json else None, errors="backslashreplace")
     printer: Printer = JsonPrinter(sys.stdout) if as_json else PlainPrinter(sys.stdout, sys.stderr)
     events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+    engine: Engine | None = None
     # Only a mark is put from the signal handler: it may run in the middle of anything.
-    with _Signals(on_interrupt=lambda: events.put(None)) as signals:
-        code = OK
-        engine: Engine | None = None
-        try:
-            engine = Engine(settings, events.put, resume=resume)
-            engine.start()
-            code = _follow(
-                engine,
-                engine.send(prompt),
-                events=events,
-                printer=printer,
-                signals=signals,
-                patience=settings.close_timeout,
-            )
-        except _Leave as leave:
-            code = leave.code
-        except OSError as error:  # only stdout and stderr are written here
-            code = PIPE_CLOSED if isinstance(error, BrokenPipeError) else _cannot_write(error)
-        finally:
-            signals.held = True
-            if engine is not None:
-                engine.close()
-            signals.held = False
-        return _print_rest(events, printer, code)
+    signals = _Signals(on_interrupt=lambda: events.put(None))
+    try:
+        with signals:
+            code = OK
+            try:
+                engine = Engine(settings, events.put, resume=resume)
+                engine.start()
+                code = _follow(
+                    engine,
+                    engine.send(prompt),
+                    events=events,
+                    printer=printer,
+                    signals=signals,
+                    patience=settings.close_timeout,
+                )
+            except _Leave as leave:
+                code = leave.code
+            except OSError as error:  # only stdout and stderr are written here
+                code = PIPE_CLOSED if isinstance(error, BrokenPipeError) else _cannot_write(error)
+            finally:
+                signals.held = True
+                if engine is not None:
+                    engine.close()
+                signals.held = False
+            return _print_rest(events, printer, code)
+    except _Leave as leave:  # a signal just between two of these steps
+        if engine is not None:
+            engine.close()
+        return leave.code
 
 
 def _cannot_write(error: OSError) -> int:

@@ -1,4 +1,4 @@
-"""Words for numbers and tool calls, the same in every face that prints plain text."""
+"""Words for numbers and tool calls, the same in every face."""
 
 from __future__ import annotations
 
@@ -6,25 +6,30 @@ from collections.abc import Iterable
 
 from sandbox_chat.events import Content, TextContent, ToolFinished, TurnFinished
 
+NOT_AVAILABLE = "n/a"
+"""Stands for a cost whose price is not known."""
+
 _SERVER = "mcp__sandbox__"
 
 
 def cost_text(cost_usd: float | None) -> str:
-    """Return a cost in US dollars, or ``n/a`` where the price is not known."""
+    """Return a cost in US dollars, four decimals below one dollar; ``n/a`` where the price is not known."""
     if cost_usd is None:
-        return "n/a"
-    return f"${cost_usd:.4f}" if cost_usd < 100 else f"${cost_usd:,.2f}"
+        return NOT_AVAILABLE
+    return f"${cost_usd:.4f}" if cost_usd < 0.99995 else f"${cost_usd:,.2f}"
 
 
-def duration_text(duration_ms: int) -> str:
-    """Return a duration with a precision that suits its length: ``0.42 s``, ``12.3 s``, ``2 min 5 s``."""
+def duration_text(duration_ms: float) -> str:
+    """Return a duration with a precision that suits its length: ``0.42 s``, ``12.3 s``, ``2 min 05 s``, ``1 h 02 min``."""
     seconds = max(0, duration_ms) / 1000
     if seconds < 9.995:
         return f"{seconds:.2f} s"
     if seconds < 59.95:
         return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
 def tool_name(name: str) -> str:

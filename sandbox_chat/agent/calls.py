@@ -38,6 +38,10 @@ class Calls:
         """Ids of the open calls that our handlers run."""
         return [call_id for call_id, call in self._calls.items() if call.handled and not call.done]
 
+    def known(self, call_id: str) -> bool:
+        """True when the call was told of with its whole arguments."""
+        return call_id in self._calls
+
     def started(self, call_id: str, name: str, arguments: Mapping[str, Any]) -> ToolStarted | None:
         """A call was announced; returns the event unless it was sent already."""
         if call_id in self._calls:

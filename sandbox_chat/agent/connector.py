@@ -9,8 +9,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import shutil
-import tempfile
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +21,7 @@ from sandbox_chat.agent.endpoint import Endpoint
 from sandbox_chat.agent.errors import AgentError
 from sandbox_chat.agent.ledger import Ledger, Totals, saved_totals
 from sandbox_chat.agent.options import Folders, build_options
+from sandbox_chat.scratch import Scratch
 from sandbox_chat.settings import Settings
 from sandbox_chat.text import clean_line
 
@@ -68,7 +67,7 @@ class Connector:
         self._session_id = session_id
         self._new_run = resume
         self._home = home
-        self._temp: Path | None = None
+        self._temp: Scratch | None = None
         self._server = server
         self._ledger = ledger
         self._on_message = on_message
@@ -110,7 +109,7 @@ class Connector:
         """Remove the temporary folder."""
         if self._temp is not None:
             temp, self._temp = self._temp, None
-            await asyncio.to_thread(shutil.rmtree, temp, ignore_errors=True)
+            await asyncio.to_thread(temp.remove)
 
     async def _open(self, model: str, *, resume: bool) -> Connection:
         folders = self._folders()
@@ -141,9 +140,8 @@ class Connector:
 
     def _make_folders(self) -> None:
         try:
-            if self._temp is None or not self._temp.is_dir():
-                # In the system's place: the CLI makes a socket there, whose path must stay short.
-                self._temp = Path(tempfile.mkdtemp(prefix="sandbox-chat-"))
+            if self._temp is None or not self._temp.path.is_dir():
+                self._temp = Scratch()
         except OSError as error:
             raise AgentError(
                 f"No temporary folder can be made ({error.strerror}), and the agent needs one. "
@@ -153,7 +151,7 @@ class Connector:
 
     def _folders(self) -> Folders:
         assert self._temp is not None
-        return Folders(home=self._home, temp=self._temp)
+        return Folders(home=self._home, temp=self._temp.path)
 
     def _config(self, folders: Folders) -> Path:
         """The CLI's configuration folder, where its records of sessions are."""

@@ -53,6 +53,7 @@ class Translator:
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
+        self._reply = ""
         self._open: list[str] = []
         self._thought = False
         self._tools: dict[int, tuple[str, str]] = {}
@@ -62,10 +63,25 @@ class Translator:
 
     def begin(self) -> None:
         """A turn begins."""
+        self._forget("")
+        self._error = ("", "")
+
+    def _forget(self, reply: str) -> None:
+        """Nothing is unfinished; what comes next is of the reply with the id ``reply``."""
+        self._reply = reply
         self._open.clear()
         self._tools.clear()
         self._thought = False
-        self._error = ("", "")
+
+    def _begin_reply(self, reply: str) -> Iterator[Event]:
+        """A reply begins. What the one before left unfinished was cut, and is withdrawn: it is written anew.
+
+        The CLI tells of that only when it asks again in a stream, not when it asks for the whole reply at once.
+        """
+        drafts = any(not self._calls.known(call_id) for call_id, _ in self._tools.values())
+        if self._open or self._thought or drafts:
+            yield Retry(reason="the reply was cut", attempt=1, delay_ms=0)
+        self._forget(reply)
 
     def feed(self, message: Message) -> list[Event]:
         """Return the events that ``message`` stands for, in order; none for most."""
@@ -110,12 +126,9 @@ class Translator:
     def _stream(self, event: Mapping[str, Any]) -> Iterator[Event]:
         match event.get("type"):
             case "message_start":
-                if self._open:  # the reply before was cut and is written anew
-                    self._open.clear()
-                    yield Retry(reason="the reply was cut", attempt=1, delay_ms=0)
-                self._tools.clear()
-                self._thought = False
-                self._note_usage(event.get("message", {}).get("usage"))
+                reply = event.get("message", {})
+                yield from self._begin_reply(str(reply.get("id") or ""))
+                self._note_usage(reply.get("usage"))
             case "content_block_start":
                 block = event.get("content_block", {})
                 if block.get("type") == "tool_use":
@@ -151,9 +164,12 @@ class Translator:
             words = " ".join(block.text for block in message.content if isinstance(block, TextBlock))
             self._error = (message.error or "", words)
             return
+        if message.message_id and message.message_id != self._reply:
+            yield from self._begin_reply(message.message_id)
         for block in message.content:
             if isinstance(block, TextBlock):
                 self._open.clear()
+                self._thought = False
                 if block.text.strip():
                     yield Text(text=clean(block.text))
             elif isinstance(block, ThinkingBlock):
@@ -161,6 +177,7 @@ class Translator:
                     yield ThinkingDelta(text=clean(block.thinking))
                 self._thought = False
             elif isinstance(block, ToolUseBlock):
+                self._thought = False
                 started = self._calls.started(block.id, block.name, block.input)
                 if started is not None:
                     yield started
@@ -177,7 +194,7 @@ class Translator:
     def _system(self, subtype: str, data: Mapping[str, Any]) -> Iterator[Event]:
         match subtype:
             case "api_retry":
-                self._open.clear()
+                self._forget("")
                 status = data.get("error_status")
                 yield Retry(
                     reason=retry_reason(

@@ -173,7 +173,8 @@ class Reporter:
         error = ""
         if failed:
             failure = self.translator.failure(result)
-            error = turn_error(failure, self._endpoint, self._settings, model=model)
+            sentence = turn_error(failure, self._endpoint, self._settings, model=model)
+            error = self._settings.scrub(sentence)  # an address may hold a key
         used = context.get("totalTokens")
         self._emit(
             TurnFinished(

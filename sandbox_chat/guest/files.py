@@ -20,6 +20,10 @@ def absolute(path: str) -> str:
     """Return ``path`` as an absolute one; relative ones are under ``/tmp``, ``~`` is the home folder."""
     if not path or "\0" in path:
         raise FileError("The path is empty or holds a null byte.")
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise FileError("The path holds a character that no file name can have.") from None
     return os.path.normpath(os.path.join(HOME, os.path.expanduser(path)))  # noqa: PTH118, PTH111 - text, not a Path
 
 
@@ -47,12 +51,12 @@ def read(path: str, offset: int, size: int) -> tuple[dict[str, Any], bytes]:
     full = absolute(path)
     try:
         fd = os.open(full, os.O_RDONLY | os.O_NONBLOCK)
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode):
+            os.close(fd)  # fdopen refuses a folder, and would leave it open
+            what = "a folder, not a file" if stat.S_ISDIR(info.st_mode) else "not a regular file"
+            raise FileError(f"{full} is {what}.")
         with os.fdopen(fd, "rb", buffering=0) as file:
-            info = os.fstat(fd)
-            if stat.S_ISDIR(info.st_mode):
-                raise FileError(f"{full} is a folder, not a file.")
-            if not stat.S_ISREG(info.st_mode):
-                raise FileError(f"{full} is not a regular file.")
             file.seek(offset)
             wanted = min(size, _MAX_CHUNK)
             parts = bytearray()

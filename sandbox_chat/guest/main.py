@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import json
 import os
 import resource
-import signal
 import socket
 import sys
 from typing import Any
@@ -17,10 +17,13 @@ def serve(config: dict[str, Any]) -> None:
     """Serve the host over the socket ``config["fd"]``. Does not return.
 
     ``config`` also holds ``alone`` (the guest has a process namespace to itself), ``limits`` (resource
-    name to value, as in the ``resource`` module) and ``die_with_parent``.
+    name to value, as in the ``resource`` module) and ``die_with_parent``, the host's process id where
+    nothing else ends the guest and its children with the host.
     """
     if config.get("die_with_parent"):
-        _die_with_parent(int(config["die_with_parent"]))
+        from . import warden
+
+        warden.stand_above(int(config["die_with_parent"]), int(config["fd"]))
     set_limits(config.get("limits", {}))
     gc.disable()  # nothing of what is loaded now is garbage
     sock = socket.socket(fileno=int(config["fd"]))
@@ -30,12 +33,12 @@ def serve(config: dict[str, Any]) -> None:
     from .link import Link
     from .protocol import VERSION
     from .shell import make_shell
-    from .streams import Stream, ThreadCells
+    from .streams import Outlets, Stream, ThreadCells
 
     link = Link(sock)
     cells = ThreadCells(link)
-    sys.stdout = sys.__stdout__ = Stream(1, "stdout", link, cells.current)  # type: ignore[misc, assignment]
-    sys.stderr = sys.__stderr__ = Stream(2, "stderr", link, cells.current)  # type: ignore[misc, assignment]
+    outlets = Outlets(Stream(1, "stdout", link, cells.current), Stream(2, "stderr", link, cells.current))
+    outlets.restore()
     cells.install()
     link.listen()
     shell = make_shell(link)
@@ -50,12 +53,18 @@ def serve(config: dict[str, Any]) -> None:
         request, blob = link.receive()
         op, number = request.get("op"), int(request.get("id", 0))
         if op == "run":
-            before = processes.others(alone=alone)
-            if alone:
-                link.on_stop = functools.partial(processes.freeze_if_many, processes.last_id())
+            before = None
+            with contextlib.suppress(
+                Exception
+            ):  # code may have used up all descriptors, or replaced os.listdir
+                before = processes.others(alone=alone)
+                if alone:
+                    link.on_stop = functools.partial(processes.freeze_if_many, processes.last_id())
+            outlets.restore()
             error = shell.run(str(request["code"]), number)
-            if link.stopped:
-                processes.end_new(before, alone=alone)
+            if link.stopped and before is not None:
+                with contextlib.suppress(Exception):
+                    processes.end_new(before, alone=alone)
             link.send({"op": "done", "id": number, "error": error})
             continue
         reply: dict[str, Any]
@@ -85,15 +94,6 @@ def set_limits(limits: dict[str, int]) -> None:
         hard = resource.getrlimit(number)[1]
         lower = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(number, (lower, lower))
-
-
-def _die_with_parent(parent: int) -> None:
-    import ctypes
-
-    pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, int(signal.SIGKILL), 0, 0, 0)
-    if os.getppid() != parent:  # it died before the line above
-        os._exit(0)
 
 
 def main(argument: str) -> None:

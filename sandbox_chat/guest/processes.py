@@ -17,7 +17,8 @@ def others(*, alone: bool) -> set[int]:
     """Ids of the processes that code has started.
 
     ``alone``: the guest has a process namespace to itself, so that everything but the first process
-    and the guest is meant. Otherwise its descendants and the members of its session.
+    and the guest is meant. Otherwise the descendants of the leader of its session, which is the process
+    above the guest, and the members of that session.
     """
     me = os.getpid()
     parents: dict[int, int] = {}
@@ -38,14 +39,14 @@ def others(*, alone: bool) -> set[int]:
         if alone or int(fields[3]) == session:
             found.add(pid)
     if not alone:
-        below = {me}
+        below = {me, session}
         grown = True
         while grown:
             more = {pid for pid, parent in parents.items() if parent in below} - below
             below |= more
             grown = bool(more)
         found |= below
-    return found - {1, me}
+    return found - {1, me} if alone else found - {1, me, session}
 
 
 def last_id() -> int:

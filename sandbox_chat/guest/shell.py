@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import builtins
+import contextlib
 import json
 import os
 import subprocess
@@ -35,6 +36,10 @@ MAX_PICTURE = 32 << 20
 """Bytes of one picture; a larger one is left out, and standard error says so."""
 MAX_TRACEBACK = 100_000
 """Characters kept of a traceback's end."""
+DEEP = 100
+"""Frames above which a traceback is written in Python's own form: IPython's would take seconds."""
+MAX_MORE = 3
+"""Tracebacks that are shown beside that of the code itself."""
 MAX_VALUE = 10_000
 """Characters kept of an exception's own text."""
 
@@ -85,6 +90,10 @@ class Shell(InteractiveShell):
     displayhook_class = Type(_Hook)
     display_pub_class = Type(_Publisher)
     link: Link
+    shown: str
+    """Traceback of the present (or last) run, empty if there is none."""
+    later: list[str]
+    """Tracebacks of what ran after its code."""
 
     def init_history(self) -> None:
         """Keep history in memory only."""
@@ -108,12 +117,22 @@ class Shell(InteractiveShell):
             error = sys.exc_info()[1]
             if self.link.stopped and isinstance(error, KeyboardInterrupt):
                 # IPython's own format takes long, and who interrupts does not want to wait.
-                self.shown = "".join(traceback.format_exception(error))
+                self.keep("".join(traceback.format_exception(error)))
+                return
+            if error is not None and sum(1 for _ in traceback.walk_tb(error.__traceback__)) > DEEP:
+                self.keep("".join(traceback.format_exception(error)))
                 return
             ipython.showtraceback(*args, **options)
 
     def _showtraceback(self, etype: Any, evalue: BaseException | None, stb: list[str]) -> None:
-        self.shown = "\n".join(stb)
+        self.keep("\n".join(stb))
+
+    def keep(self, shown: str) -> None:
+        """Keep a traceback for the run's answer: the first is the code's own, later ones are of what runs after it."""
+        if self.shown:
+            self.later.append(shown)
+        else:
+            self.shown = shown
 
     def system(self, cmd: str) -> None:
         """Run a shell command (``!cmd``); its output goes where the code's goes."""
@@ -123,7 +142,7 @@ class Shell(InteractiveShell):
 
     def show_usage_error(self, exc: BaseException) -> None:
         """Keep what is said of a magic command that was used wrongly."""
-        self.shown = f"UsageError: {exc}"
+        self.keep(f"UsageError: {exc}")
 
     def send_output(self, data: dict[str, Any], *, is_result: bool) -> None:
         """Send one result or display, without the kinds that nobody shows and within the limits."""
@@ -160,6 +179,7 @@ class Shell(InteractiveShell):
     def run(self, code: str, cell: int) -> dict[str, str] | None:
         """Run ``code`` as number ``cell``; return what is told of its exception, or None."""
         self.shown = ""
+        self.later = []
         error: BaseException | None = None
         try:
             try:
@@ -174,6 +194,11 @@ class Shell(InteractiveShell):
         except BaseException as caught:
             self.link.end()
             error = caught
+        # What draws the figures after the code may fail too; IPython only says that it did, not why.
+        rest = [self.shown, *self.later] if error is None and self.shown else self.later
+        for text in rest[:MAX_MORE]:
+            with contextlib.suppress(Exception):
+                sys.stderr.write(text[-MAX_TRACEBACK:] + "\n")
         return None if error is None else self._describe(error)
 
     def _describe(self, error: BaseException) -> dict[str, str]:

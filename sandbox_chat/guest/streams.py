@@ -8,8 +8,10 @@ ended goes another way: what it writes is sent as a ``late`` frame with that run
 from __future__ import annotations
 
 import concurrent.futures
+import fcntl
 import io
 import os
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +19,7 @@ from typing import Any
 from .link import Link
 
 _LATE_CHUNK = 1 << 16
+_SPARE_FROM = 200  # descriptors from here on are out of the way of code that closes a few
 
 
 def settle(text: str) -> str:
@@ -78,6 +81,41 @@ class Stream(io.TextIOBase):
         while data:
             data = data[os.write(self._fd, data) :]
         return len(text)
+
+
+class Outlets:
+    """The two output streams, and the way to put them back after code has replaced or closed them.
+
+    Without that, ``sys.stdout = None`` or ``os.close(1)`` in one run would break every later one.
+    """
+
+    def __init__(self, out: Stream, err: Stream) -> None:
+        self._streams = {"stdout": out, "stderr": err}
+        self._spares = {
+            name: fcntl.fcntl(stream.fileno(), fcntl.F_DUPFD_CLOEXEC, _SPARE_FROM)
+            for name, stream in self._streams.items()
+        }
+
+    def restore(self) -> None:
+        """Make both what they were at the beginning."""
+        for name, stream in self._streams.items():
+            stream.__dict__.pop("write", None)  # IPython puts a wrapper there while a run lasts
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
+            fd, spare = stream.fileno(), self._spares[name]
+            try:
+                if not _same(fd, spare):
+                    os.dup2(spare, fd)
+            except OSError:  # the spare was closed as well: then there is nothing to be done
+                continue
+
+
+def _same(fd: int, other: int) -> bool:
+    wanted = os.fstat(other)
+    try:
+        return os.path.samestat(os.fstat(fd), wanted)
+    except OSError:
+        return False
 
 
 class ThreadCells:

@@ -31,6 +31,8 @@ LOCK = "lock"
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 _BLANK = b"\0 \t\r\n"
+_LARGEST = 1 << 53
+"""No count, duration or cost of ours comes near it; a larger one is damage, and breaks arithmetic with fractions."""
 _TAIL_BLOCK = 1 << 16  # a first look at a file's end; grows when no whole record lies in it
 
 
@@ -101,7 +103,22 @@ def from_line(line: bytes, folder: Path) -> Event | None:
         event = events.from_json(line.decode("utf-8"))
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    return None if event is None else _cleaned(event, folder)
+    if event is None:
+        return None
+    _check_numbers(event)
+    return _cleaned(event, folder)
+
+
+def _check_numbers(value: Any) -> None:
+    """Raise ``ValueError`` when a number of an event cannot be true. A tool's input may hold any number."""
+    if isinstance(value, int | float) and not abs(value) < _LARGEST:
+        raise ValueError("a number is too large")
+    if isinstance(value, tuple):
+        for inner in value:
+            _check_numbers(inner)
+    elif dataclasses.is_dataclass(value):
+        for item in dataclasses.fields(value):
+            _check_numbers(getattr(value, item.name))
 
 
 def _cleaned(event: Event, folder: Path) -> Event:
@@ -212,4 +229,12 @@ def _seq(line: bytes) -> int:
         seq = data["seq"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return 0
-    return seq if isinstance(seq, int) and seq > 0 else 0
+    return seq if isinstance(seq, int) and 0 < seq < _LARGEST else 0
+
+
+def clear_temporary(folder: Path) -> None:
+    """Remove what a killed program left half written in the session's folder. Only for who holds its lock."""
+    for place in (folder, folder / PICTURES):
+        with contextlib.suppress(OSError):
+            for path in place.glob(".*.tmp"):
+                path.unlink()

@@ -67,7 +67,7 @@ def write_meta(folder: Path, summary: SessionSummary) -> None:
 def read_format(folder: Path) -> int:
     """Return the version of the layout of the session in ``folder``; 1 where it is not said."""
     try:
-        value = json.loads((folder / META).read_bytes())["format"]
+        value = _read_meta(folder)["format"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return FORMAT
     return value if isinstance(value, int) else FORMAT
@@ -79,14 +79,23 @@ def summarise(folder: Path) -> SessionSummary | None:
     ``meta.json`` saves reading the events; where it is missing or damaged the events are read.
     """
     try:
+        if not (folder / EVENTS).is_file():  # opening a pipe would wait for ever
+            return None
         changed = datetime.fromtimestamp((folder / EVENTS).stat().st_mtime, UTC)
     except (OSError, ValueError, OverflowError):
         return None
     try:
-        summary = _from_meta(folder, json.loads((folder / META).read_bytes()))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        summary = _from_meta(folder, _read_meta(folder))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
         return _from_events(folder)
     return dataclasses.replace(summary, updated=max(summary.updated, changed))
+
+
+def _read_meta(folder: Path) -> Any:
+    path = folder / META
+    if not path.is_file():
+        raise FileNotFoundError(path)
+    return json.loads(path.read_bytes())
 
 
 def _from_meta(folder: Path, data: dict[str, Any]) -> SessionSummary:

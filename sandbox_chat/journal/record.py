@@ -237,6 +237,7 @@ class Journal:
             os.close(fd)
             return
         self._lock_fd = fd
+        files.clear_temporary(self.folder)
 
     # --- pictures ---------------------------------------------------------------------------------------
 

@@ -6,12 +6,13 @@ capped, each field is checked, every wait has an end, and on nonsense the sandbo
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -37,7 +38,7 @@ INTERRUPT_GRACE = 1.0
 ASK_AGAIN = 0.3
 """Seconds after which code that was asked to stop is asked again: an exception can get lost in a callback."""
 FILE_TIMEOUT = 60.0
-"""Seconds for one step of a file operation; a step moves at most ``FILE_CHUNK`` bytes."""
+"""Seconds for a whole file operation, however many steps of at most ``FILE_CHUNK`` bytes it takes."""
 FILE_CHUNK = 8 << 20
 LOST = "Its variables and files are lost; the next run starts afresh."
 _CHUNK = 1 << 16
@@ -129,32 +130,35 @@ class GuestLink:
         """Write a file; see ``Sandbox.write_file``."""
         view = memoryview(data)
         full = ""
-        for start in range(0, max(len(data), 1), FILE_CHUNK):
-            request = {"op": "write", "path": path, "append": start > 0}
-            reply, _ = self._request(request, view[start : start + FILE_CHUNK])
-            full = str(reply.get("path", ""))
+        with self._file_operation() as deadline:
+            for start in range(0, max(len(data), 1), FILE_CHUNK):
+                request = {"op": "write", "path": path, "append": start > 0}
+                reply, _ = self._request(request, deadline, view[start : start + FILE_CHUNK])
+                full = str(reply.get("path", ""))
         return full
 
     def read_file(self, path: str, max_bytes: int) -> bytes:
         """Read a file; see ``Sandbox.read_file``."""
         data = bytearray()
-        while True:
-            request = {"op": "read", "path": path, "offset": len(data), "size": FILE_CHUNK}
-            reply, part = self._request(request)
-            size = reply.get("size")
-            if not isinstance(size, int) or len(part) > FILE_CHUNK:
-                raise self._broken()
-            if size > max_bytes or len(data) + len(part) > max_bytes:
-                raise SandboxFileError(
-                    f"{reply.get('path')} has {size:,} bytes; at most {max_bytes:,} can be taken."
-                )
-            data += part
-            if not part or len(data) >= size:
-                return bytes(data)
+        with self._file_operation() as deadline:
+            while True:
+                request = {"op": "read", "path": path, "offset": len(data), "size": FILE_CHUNK}
+                reply, part = self._request(request, deadline)
+                size = reply.get("size")
+                if not isinstance(size, int) or len(part) > FILE_CHUNK:
+                    raise self._broken()
+                if size > max_bytes or len(data) + len(part) > max_bytes:
+                    raise SandboxFileError(
+                        f"{str(reply.get('path'))[:1000]} has {size:,} bytes; at most {max_bytes:,} can be taken."
+                    )
+                data += part
+                if not part or len(data) >= size:
+                    return bytes(data)
 
     def list_files(self, path: str, limit: int) -> list[FileEntry]:
         """List a folder; see ``Sandbox.list_files``."""
-        reply, _ = self._request({"op": "list", "path": path, "limit": limit})
+        with self._file_operation() as deadline:
+            reply, _ = self._request({"op": "list", "path": path, "limit": limit}, deadline)
         rows, folder = reply.get("entries"), reply.get("path")
         if not isinstance(rows, list) or not isinstance(folder, str):
             raise self._broken()
@@ -170,7 +174,7 @@ class GuestLink:
     # -- for any thread --------------------------------------------------------------------------------
 
     def interrupt(self) -> None:
-        """Ask the run under way to stop. Does nothing when none is."""
+        """Ask the run or file operation under way to stop. Does nothing when none is."""
         with self._lock:
             if not self._interruptible or self._closed:
                 return
@@ -383,14 +387,24 @@ class GuestLink:
                 run.error = CodeError("SandboxDied", f"{reason} {LOST}", "")
                 return "died"
 
+    @contextlib.contextmanager
+    def _file_operation(self) -> Iterator[float]:
+        """Gives the time at which a file operation must be over; ``interrupt`` stops it before."""
+        with self._lock:
+            self._interruptible, self._wanted = True, False
+        try:
+            yield time.monotonic() + FILE_TIMEOUT
+        finally:
+            with self._lock:
+                self._interruptible = False
+
     def _request(
-        self, message: dict[str, Any], blob: bytes | memoryview = b""
+        self, message: dict[str, Any], deadline: float, blob: bytes | memoryview = b""
     ) -> tuple[dict[str, Any], bytes]:
         """Send a file request and wait for its reply. Raises ``SandboxFileError`` with the guest's sentence."""
         self._background()
         number = self._next()
         self._send({**message, "id": number}, blob)
-        deadline = time.monotonic() + FILE_TIMEOUT
         while True:
             self._wait(
                 deadline, lambda stream, data: self._late(number, stream, data.decode("utf-8", "replace"))
@@ -403,5 +417,7 @@ class GuestLink:
                 return reply, data
             if self._eof:
                 raise self._lost(self._channel.ended() or "The sandbox was closed.")
+            if self._wanted:  # a reply that comes later has another number than what is waited for then
+                raise SandboxFileError("The file operation was stopped by the user.")
             if time.monotonic() >= deadline:
                 raise self._lost("A file operation took too long, so the sandbox was ended.")

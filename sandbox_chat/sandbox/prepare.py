@@ -13,6 +13,7 @@ import shutil
 import tarfile
 import tempfile
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,9 @@ from sandbox_chat.settings import Settings
 _TIMEOUT = 180.0
 _MAX_FONTS = 16 << 20
 _MAX_BYTECODE = 512 << 20
+_NEW = ".new-"
+_ABANDONED = 3600.0
+"""Seconds after which something half made is a killed program's: making takes at most a few minutes."""
 _FONTS = """
 import os
 os.nice(10)
@@ -130,8 +134,9 @@ class Preparer:
                 return
             self._sandbox = sandbox
         try:
-            sandbox.start()
             place = folder(self._settings, python)
+            _clear_abandoned(place)
+            sandbox.start()
             if not have.fonts:
                 done = sandbox.run_code(_FONTS, timeout=_TIMEOUT)
                 for line in done.stdout.splitlines()[:4]:
@@ -148,10 +153,24 @@ class Preparer:
             sandbox.release()
 
 
+def _clear_abandoned(place: Path) -> None:
+    """Remove what killed programs left half made."""
+    for path in place.glob(_NEW + "*"):
+        try:
+            if time.time() - path.lstat().st_mtime < _ABANDONED:
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink()
+        except OSError:
+            continue
+
+
 def _store(place: Path, name: str, data: bytes) -> None:
     """Write a file so that it is there whole or not at all."""
     place.mkdir(parents=True, exist_ok=True)
-    fd, temporary = tempfile.mkstemp(dir=place, prefix=".new-")
+    fd, temporary = tempfile.mkstemp(dir=place, prefix=_NEW)
     try:
         with os.fdopen(fd, "wb") as file:
             file.write(data)
@@ -165,7 +184,7 @@ def _store(place: Path, name: str, data: bytes) -> None:
 def _unpack(place: Path, data: bytes) -> None:
     """Unpack bytecode files, and nothing else, into ``place/bytecode``."""
     place.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(dir=place, prefix=".new-"))
+    temporary = Path(tempfile.mkdtemp(dir=place, prefix=_NEW))
     try:
         temporary.chmod(0o755)
         with tarfile.open(fileobj=io.BytesIO(data)) as tar:

@@ -158,7 +158,7 @@ class SandboxWorker:
         return await self._await(_Job("file", lambda sandbox: sandbox.list_files(path, limit=limit)))
 
     def interrupt(self) -> None:
-        """Stop the code that runs now, keeping its variables. Does nothing when idle. Any thread."""
+        """Stop the code or file operation that runs now, keeping variables. Does nothing when idle. Any thread."""
         with self._lock:
             job, sandbox = self._current, self._sandbox
         if job is None:
@@ -209,7 +209,7 @@ class SandboxWorker:
         try:
             await asyncio.shield(waiter)
         except asyncio.CancelledError:
-            if not job.cancel() and job.name == "run":
+            if not job.cancel():
                 await self._stop(job, waiter)
             raise
         return job.outcome()
@@ -273,6 +273,8 @@ class SandboxWorker:
                 raise
             if job.stop and job.name == "run":
                 return cast("T", Execution(stopped="interrupted"))
+            if job.stop and job.name == "file":
+                raise SandboxFileError("The file operation was stopped by the user.")
             if job.name != "prestart":
                 self._say("busy")
             job.working = True

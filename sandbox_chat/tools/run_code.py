@@ -17,6 +17,8 @@ TRACEBACK_LIMIT = 6000
 """Characters of a traceback: its end names the error; more of it is library code."""
 NOTES_LIMIT = 24
 """Notes about pictures at most: one for each that the model gets, and a few about what went wrong."""
+SHOWN_LIMIT = 2_000_000
+"""Characters of output and displays that are looked at."""
 MARKER_ROOM = 100
 """Characters that a section's title and the line about what was cut may take."""
 
@@ -75,6 +77,7 @@ def _parts(execution: Execution, timeout: int) -> Iterator[tuple[str, str]]:
     stdout = execution.stdout
     if shown:
         stdout = "\n".join([stdout.removesuffix("\n"), *shown] if stdout else shown)
+        stdout = bound(stdout, SHOWN_LIMIT)  # cleaning all that a run may display would take seconds
     yield "stdout", clean_output(stdout).rstrip("\n")
     yield "stderr", clean_output(execution.stderr).rstrip("\n")
     yield "result", clean_output(execution.result_text).rstrip("\n")

@@ -15,13 +15,14 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.message import Message
 from textual.screen import Screen
 
 from sandbox_chat.events import Event, utc_now
-from sandbox_chat.settings import Settings, config_path
+from sandbox_chat.settings import ConfigError, Settings, config_path
 from sandbox_chat.ui.actions import APP_ACTIONS
 from sandbox_chat.ui.controller import Chat, EngineFactory, EngineLike
 from sandbox_chat.ui.history import History
@@ -170,7 +171,14 @@ class ChatApp(QuietFailure, inherit_bindings=False):
         from sandbox_chat.ui.screens.welcome import WelcomeScreen
 
         def begin(settings: Settings) -> None:
-            engine = self._new_engine(settings)
+            try:
+                engine = self._new_engine(settings)
+            except ConfigError:
+                raise  # the screen says it, and asks again
+            except Exception as error:
+                self.refused = error
+                self.exit(2)
+                return
             self._use(settings)
             self.chat.attach(engine)
             screen.dismiss(None)
@@ -251,6 +259,12 @@ class ChatApp(QuietFailure, inherit_bindings=False):
             self.chat_screen.status.say("^C once more quits", LEAVE_WINDOW)
         else:
             self.notify("^C once more quits", markup=False, timeout=LEAVE_WINDOW)
+
+    async def on_event(self, event: events.Event) -> None:
+        """Any other key between two Ctrl+C says that the first was not meant to begin leaving."""
+        if isinstance(event, events.Key) and event.key != "ctrl+c":
+            self._leave_asked = float("-inf")
+        await super().on_event(event)
 
     def on_composer_leave_asked(self) -> None:
         """Ctrl+C on an empty prompt."""

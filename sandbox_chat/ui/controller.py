@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from sandbox_chat.events import Event, Sink, TurnFinished, TurnStarted
+from sandbox_chat.events import Event, SessionFinished, Sink, TurnFinished, TurnStarted
 from sandbox_chat.settings import Settings
 from sandbox_chat.ui.state import ChatState
 
@@ -20,6 +20,10 @@ class EngineLike(Protocol):
 
     session_id: str
     resumed: bool
+
+    @property
+    def problem(self) -> str:
+        """Why the session is not being saved; empty when it is."""
 
     def start(self) -> None:
         """Begin; returns at once."""
@@ -66,6 +70,7 @@ class Chat:
         self._sent: dict[str, str] = {}
         self._early: list[str] = []
         self._prestarted = False
+        self._over = False
 
     @property
     def busy(self) -> bool:
@@ -85,7 +90,7 @@ class Chat:
             self._send(prompt)
 
     def submit(self, prompt: str) -> bool:
-        """Take a prompt. Returns true when it was sent, false when it waits."""
+        """Take a prompt. Returns true when it was sent (or given back, if the session is over), false when it waits."""
         if self.busy or self.waiting:
             self.waiting.append(prompt)
             if not self.busy:
@@ -136,20 +141,28 @@ class Chat:
                 self._sent.pop(event.turn_id, None)
             elif isinstance(event, TurnFinished):
                 self._finished(event)
+            elif isinstance(event, SessionFinished):
+                self._session_over()
+
+    def _session_over(self) -> None:
+        """The engine has ended, by itself or because it was asked to: what it never took is given back."""
+        self._over = True
+        self.stopping = False
+        sent, self._sent = list(self._sent.values()), {}
+        for prompt in sent:
+            self._give_back(prompt)
+
+    def _give_back(self, prompt: str) -> None:
+        if self._restored is not None:
+            self._restored(prompt)
 
     def _finished(self, event: TurnFinished) -> None:
         self._sent.pop(event.turn_id, None)
         turn = next((t for t in self.state.turns if t.id == event.turn_id), None)
         if not self.state.busy:
             self.stopping = False
-        if (
-            turn is not None
-            and not turn.answered
-            and event.is_error
-            and not event.interrupted
-            and self._restored
-        ):
-            self._restored(turn.prompt)
+        if turn is not None and not turn.answered and event.is_error and not event.interrupted:
+            self._give_back(turn.prompt)
         if self.waiting and (event.is_error or event.interrupted):
             self.held = "after the interruption" if event.interrupted else "after the failure"
         self._next()
@@ -163,5 +176,8 @@ class Chat:
     def _send(self, prompt: str) -> None:
         if self.engine is None:
             self._early.append(prompt)
+            return
+        if self._over:
+            self._give_back(prompt)
             return
         self._sent[self.engine.send(prompt)] = prompt

@@ -14,8 +14,6 @@ from textual.app import App
 
 from sandbox_chat.text import clean_line
 
-OPENERS = ("xdg-open", "gio")
-
 
 def opener() -> list[str] | None:
     """Return the command that opens a file or link on this desktop, ``None`` when there is none."""

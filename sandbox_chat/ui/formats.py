@@ -1,31 +1,18 @@
-"""How numbers are written on the screen: durations, tokens, money, bars. Pure functions."""
+"""How numbers are written on the screen alone: running times, tokens, bars; see also ``plain.py``. Pure functions."""
 
 from __future__ import annotations
 
 from rich.cells import cell_len
 
+from sandbox_chat.plain import duration_text
+
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 BLOCKS = "▁▂▃▄▅▆▇█"
-
-NOT_AVAILABLE = "n/a"
-
-
-def duration(ms: float) -> str:
-    """Return a time in milliseconds for people: ``0.42 s``, ``12.3 s``, ``2 m 05 s``, ``1 h 02 m``."""
-    seconds = max(0.0, ms / 1000)
-    if seconds < 9.995:
-        return f"{seconds:.2f} s"
-    if seconds < 59.95:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 3600:
-        return f"{whole // 60} m {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} m"
 
 
 def running(ms: float) -> str:
     """Return the time that something has been running: one decimal, so that it does not flicker."""
-    return f"{max(0.0, ms) / 1000:.1f} s" if ms < 59_950 else duration(ms)
+    return f"{max(0.0, ms) / 1000:.1f} s" if ms < 59_950 else duration_text(ms)
 
 
 def tokens(count: int) -> str:
@@ -39,13 +26,6 @@ def tokens(count: int) -> str:
         if value < 999.5:
             return f"{value:.0f}{sign}"
     return f"{count / 1_000_000_000:.1f}G"
-
-
-def money(usd: float | None) -> str:
-    """Return an amount in US dollars, four decimals below one dollar; ``n/a`` for a price not known."""
-    if usd is None:
-        return NOT_AVAILABLE
-    return f"${usd:,.2f}" if usd >= 0.99995 else f"${usd:.4f}"
 
 
 def percent(used: int, limit: int) -> str:

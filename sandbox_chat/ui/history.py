@@ -17,8 +17,8 @@ from sandbox_chat.text import clean
 KEEP = 1000
 """Prompts kept; the file is rewritten when it holds twice as many."""
 
-ENTRY_LIMIT = 20_000
-"""Characters of the longest prompt that is kept: a pasted book is not history."""
+ENTRY_LIMIT = 100_000
+"""Characters of the longest prompt that the file keeps: a longer one is kept while the program runs."""
 
 
 class History:
@@ -69,14 +69,14 @@ class History:
         self._place = None
         self._draft = ""
         prompt = prompt.strip("\n")
-        if not prompt.strip() or len(prompt) > ENTRY_LIMIT:
+        if not prompt.strip():
             return
         with self._lock:
             if self._entries and self._entries[-1] == prompt:
                 return
             self._entries.append(prompt)
             del self._entries[:-KEEP]
-        if self.path is not None:
+        if self.path is not None and len(prompt) <= ENTRY_LIMIT:
             writer = threading.Thread(target=self._append, args=(prompt,), name="history", daemon=True)
             self._writers = [thread for thread in self._writers if thread.is_alive()]
             self._writers.append(writer)

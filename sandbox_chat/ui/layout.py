@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 Pane = Literal["chat", "tools", "cost"]
-PANES: tuple[Pane, ...] = ("chat", "tools", "cost")
 
 SIDE_MIN = 28
 """Columns that the tools and cost panes need to be of use."""

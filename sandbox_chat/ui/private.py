@@ -6,6 +6,9 @@
 * ``App._handle_exception``: Textual answers an exception with a long traceback that shows local
   variables, credentials among them. Here the program ends with a sentence. Remove when Textual has
   a public hook for unhandled exceptions.
+* ``App._driver.write``: bytes for the terminal that are not part of a frame (a kitty picture is sent once
+  and then shown by plain characters). Writing to stderr directly could fall into the middle of a frame,
+  which the driver's thread writes. Remove when Textual has a public way to write to the terminal.
 * ``App._exception``, ``_exception_event``, ``_return_code``, ``_close_messages_no_wait``: what that method
   sets and calls; the first two are what a test harness reads to raise the exception in the test.
 """
@@ -33,6 +36,13 @@ def teach_alt_enter() -> None:
 
     table = cast("dict[str, Any]", _ansi_sequences.ANSI_SEQUENCES_KEYS)
     table.setdefault("\x1b\r", (_ExtraKey.ALT_ENTER,))
+
+
+def send(app: App[Any], data: str) -> None:
+    """Write ``data`` to the terminal between two frames; nothing without a terminal."""
+    driver = app._driver
+    if driver is not None and data and not app.is_headless:
+        driver.write(data)
 
 
 class QuietFailure(App[int]):

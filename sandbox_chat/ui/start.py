@@ -66,7 +66,8 @@ def run_app(app: ChatApp) -> int:
     app.prompts.close()
     if engine is not None and app.chat.state.turns:
         with contextlib.suppress(OSError, ValueError):  # the terminal may be gone
-            sys.stdout.write(f"Session saved: sandbox-chat --resume {engine.session_id}\n")
+            said = engine.problem or f"Session saved: sandbox-chat --resume {engine.session_id}"
+            sys.stdout.write(said + "\n")
             sys.stdout.flush()
     failure = app.refused or app.failure or failure
     if failure is not None:

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from sandbox_chat import events as ev
+from sandbox_chat.plain import tool_name
 from sandbox_chat.text import clean_line
 
 ToolStatus = Literal["writing", "running", "ok", "failed", "interrupted"]
@@ -114,7 +115,7 @@ class ToolCall:
     @property
     def short_name(self) -> str:
         """Name without the prefix of our own server: ``run_code``."""
-        return self.name.removeprefix("mcp__sandbox__")
+        return tool_name(self.name)
 
     @property
     def open(self) -> bool:
@@ -179,13 +180,17 @@ class ChatState:
     finished: bool = False
     tool_revision: int = 0
     """Grows with every change of any tool call."""
+    _ended: int = field(default=0, repr=False, compare=False)
+    """So many turns from the first on have surely ended: they are not looked at for each event again."""
 
     # -- reading -----------------------------------------------------------------------------------------
 
     @property
     def turn(self) -> Turn | None:
         """The turn that runs now: the oldest one that has not ended."""
-        return next((turn for turn in self.turns if not turn.ended), None)
+        while self._ended < len(self.turns) and self.turns[self._ended].ended:
+            self._ended += 1
+        return self.turns[self._ended] if self._ended < len(self.turns) else None
 
     @property
     def last_turn(self) -> Turn | None:
@@ -262,6 +267,7 @@ class ChatState:
             case ev.TurnFinished():
                 self._turn_finished(event)
             case ev.Retry():
+                self._withdraw()
                 self.retry = event
                 self._be("retrying", event.at)
             case ev.Status():
@@ -321,6 +327,13 @@ class ChatState:
         if not self.running_tools:
             self._be("thinking", event.at)
 
+    def _withdraw(self) -> None:
+        """Forget the calls that were still being written: the model writes its reply anew."""
+        for tool in self.running_tools:
+            if tool.status == "writing":
+                del self.tools[tool.id]
+                self.tool_revision += 1
+
     def _turn_started(self, event: ev.TurnStarted) -> None:
         first = not self.busy
         self.turns.append(Turn(id=event.turn_id, prompt=event.prompt, started=event.at))
@@ -332,7 +345,7 @@ class ChatState:
             self.retry = None
 
     def _turn_finished(self, event: ev.TurnFinished) -> None:
-        turn = next((t for t in self.turns if t.id == event.turn_id), None)
+        turn = next((t for t in reversed(self.turns) if t.id == event.turn_id), None)
         if turn is not None:
             turn.ended = True
             turn.is_error = event.is_error

@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 from sandbox_chat.events import TextContent
 from sandbox_chat.text import bound, clean
+from sandbox_chat.ui.arguments import partial_arguments
 from sandbox_chat.ui.state import ToolCall
 
 VIEW_LIMIT = 60_000
 """Characters of one view of a call at most; the middle is cut and the cut is said."""
 
+LIVE_LIMIT = 15_000
+"""The same of output that still comes: it is laid out many times."""
+
 CODE_KEYS = ("code", "content", "text", "query", "command", "path")
 """Arguments that say what a call does, the most telling first."""
-
-_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"\s*:\s*"((?:[^"\\]|\\.)*)', re.DOTALL)
-_BROKEN_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\u[0-9a-fA-F]{0,3}$")
 
 
 def arguments(tool: ToolCall) -> dict[str, Any]:
     """Return the arguments of a call; while the model writes them, the text arguments as far as they came."""
-    if tool.input:
-        return dict(tool.input)
-    found: dict[str, Any] = {}
-    for match in _STRING.finditer(tool.draft):
-        value = _BROKEN_ESCAPE.sub(r"\1", match.group(2))
-        try:
-            found[match.group(1)] = clean(json.loads(f'"{value}"', strict=False))
-        except ValueError:
-            found[match.group(1)] = clean(value)
-    return found
+    return dict(tool.input or partial_arguments(tool.draft))
 
 
 def code(tool: ToolCall) -> tuple[str, str]:
@@ -76,9 +67,10 @@ def output(tool: ToolCall) -> list[tuple[str, str]]:
     """Return the output as ``(stream, text)``, bounded to what a pane can hold."""
     parts = tool.output.parts()
     size = sum(len(text) for _, text in parts)
-    if size <= VIEW_LIMIT:
+    limit = LIVE_LIMIT if tool.open else VIEW_LIMIT
+    if size <= limit:
         return parts
-    half = VIEW_LIMIT // 2
+    half = limit // 2
     head = _take(parts, half)
     tail = [(stream, text[::-1]) for stream, text in _take([(s, t[::-1]) for s, t in reversed(parts)], half)]
     cut = size - 2 * half + tool.output.cut

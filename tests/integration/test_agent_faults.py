@@ -10,8 +10,12 @@ import pytest
 from support.agent import chat
 from support.scripted import call, error, rate_limited, text
 
-from sandbox_chat.events import Retry, Text, TextDelta
+from sandbox_chat.demo.reply import Faults, Reply, ToolUse
+from sandbox_chat.demo.reply import Text as TextBlock
+from sandbox_chat.events import Retry, Text, TextDelta, ToolInputDelta, ToolStarted
 from sandbox_chat.settings import Settings
+from sandbox_chat.ui.state import ChatState
+from sandbox_chat.ui.transcript import Feed
 
 
 def settings(tmp: Path, **changes: Any) -> Settings:
@@ -71,6 +75,27 @@ async def test_an_error_event_in_the_stream(tmp_path: Path) -> None:
     async with chat(broken, text("Whole."), tmp=tmp_path, settings=settings(tmp_path)) as c:
         assert not (await c.ask("hi")).is_error
         assert [event.text for event in c.of(Text)] == ["Whole."]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("faults", [{"cut_at": 50}, {"error_at": 50}], ids=["cut", "error"])
+@pytest.mark.parametrize("before", [(), (TextBlock("Let me see."),)], ids=["alone", "after text"])
+async def test_a_call_that_was_cut_while_it_was_written(
+    tmp_path: Path, faults: dict[str, int], before: tuple[TextBlock, ...]
+) -> None:
+    """The call that never came to run is withdrawn: on no screen it is left as one that was stopped."""
+    use = ToolUse("mcp__sandbox__run_code", {"code": "print(1)\n" * 10})
+    broken = Reply((*before, use), pace=0.02, piece=4, faults=Faults(**faults))
+    steps = [broken, call("run_code", code="print(2)"), text("Done.")]
+    async with chat(*steps, tmp=tmp_path, settings=settings(tmp_path)) as c:
+        assert not (await c.ask("hi")).is_error
+        assert c.of(ToolInputDelta) and c.of(Retry)
+        [started] = c.of(ToolStarted)
+        feed, state = Feed(), ChatState()
+        for event in c.events:
+            feed.apply(event)
+            state.apply(event)
+        assert list(feed.cards) == list(state.tools) == [started.tool_use_id]
 
 
 @pytest.mark.slow

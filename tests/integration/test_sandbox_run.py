@@ -103,6 +103,56 @@ async def test_leaving_is_an_error_of_the_run_s13(worker: SandboxWorker, code: s
     assert (await run(worker, "kept")).result_text == "7"
 
 
+@pytest.mark.parametrize(
+    "code",
+    ["import sys; sys.stdout = sys.stderr = None", "import os; os.close(1); os.close(2)",
+     "import os; os.dup2(os.open('/dev/null', os.O_WRONLY), 1)", "print = sys = None; del print",
+     "import sys; sys.stdout.write = None", "import sys; sys.stdout.close(); del sys.stdout"],
+)  # fmt: skip
+async def test_a_run_cannot_take_the_output_from_the_next(worker: SandboxWorker, code: str) -> None:
+    await run(worker, "kept = 7")
+    await run(worker, code)
+    done = await run(worker, "import sys\nprint('out')\nprint('err', file=sys.stderr)\nkept")
+    assert (done.stdout, done.stderr, done.result_text, done.fresh) == ("out\n", "err\n", "7", False)
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["files = []\nwhile True: files.append(open('/dev/null'))",
+     "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (3, 4096))",
+     "import os; real = os.listdir; os.listdir = None"],
+)  # fmt: skip
+async def test_a_run_that_leaves_no_descriptor_keeps_its_variables(worker: SandboxWorker, code: str) -> None:
+    await run(worker, "kept = 7\nfiles = []")
+    await run(worker, code)
+    assert (await run(worker, "kept")).result_text == "7"
+    await run(worker, "import os; os.listdir = globals().get('real', os.listdir); files.clear()")
+    await run(worker, "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))")
+
+
+async def test_what_fails_after_the_code_is_told_with_its_reason(worker: SandboxWorker) -> None:
+    await run(worker, "def hook(): raise OSError('the figure is too large')")
+    await run(worker, "get_ipython().events.register('post_execute', hook)")
+    done = await run(worker, "1 + 1")
+    failed = await run(worker, "1 / 0")
+    await run(worker, "get_ipython().events.unregister('post_execute', hook)")
+    assert done.result_text == "2"
+    assert "OSError: the figure is too large" in done.stderr
+    assert failed.error is not None
+    assert failed.error.name == "ZeroDivisionError"
+    assert failed.error.traceback.rstrip().endswith("ZeroDivisionError: division by zero")
+    assert "OSError: the figure is too large" in failed.stderr
+
+
+async def test_endless_recursion_is_told_soon(worker: SandboxWorker) -> None:
+    await run(worker, "def f(): return f()")
+    done = await run(worker, "f()", timeout=20)
+    assert done.error is not None
+    assert done.error.name == "RecursionError"
+    assert not done.stopped
+    assert len(done.error.traceback) < 5000
+
+
 async def test_a_forked_child_does_not_disturb(worker: SandboxWorker) -> None:
     done = await run(
         worker, "import os\nif os.fork() == 0:\n    print('child')\nelse:\n    os.wait(); print('parent')"

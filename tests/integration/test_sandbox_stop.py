@@ -214,27 +214,40 @@ async def test_closing_at_any_moment_leaves_nothing(tmp_path: Path, code: str) -
             await run(worker, "1")
 
 
-PARENT = """
+PARENT = '''
 import asyncio, sys
 from pathlib import Path
 from sandbox_chat.sandbox import make_worker
 from sandbox_chat.settings import Settings
 worker = make_worker(Settings(data_dir=Path(sys.argv[1]), sandbox=sys.argv[2]))
 def show(stream, text): print("READY", flush=True)
-code = "import subprocess; p = subprocess.Popen(['sleep', '1000']); print('x')\\nwhile True: pass"
-asyncio.run(worker.run_code(code, timeout=1000, on_output=show))
+code = """
+import subprocess
+subprocess.Popen(["sleep", "1000"])
+subprocess.Popen(["sleep", "1000"], start_new_session=True)
+subprocess.run("(setsid sleep 1000 &)", shell=True)
+print("x")
+while True: pass
 """
+asyncio.run(worker.run_code(code, timeout=1000, on_output=show))
+'''
 
 
+@pytest.mark.parametrize("kind", ["local", "unsafe-local"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_nothing_outlives_a_killed_program_s9(tmp_path: Path, number: signal.Signals) -> None:
+def test_nothing_outlives_a_killed_program_s9(tmp_path: Path, number: signal.Signals, kind: str) -> None:
     program = subprocess.Popen(
-        [sys.executable, "-c", PARENT, str(tmp_path), "local"], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", PARENT, str(tmp_path), kind], stdout=subprocess.PIPE, text=True
     )
     assert program.stdout is not None
     assert program.stdout.readline() == "READY\n"
-    children = descendants(program.pid)
-    assert any(child.name() == "sleep" for child in children)
+    children: list[psutil.Process] = []
+
+    def started_all() -> bool:
+        children[:] = descendants(program.pid)
+        return sum(child.name() == "sleep" for child in children) == 3
+
+    assert until(started_all, 10)
     program.send_signal(number)
     program.wait()
     program.stdout.close()

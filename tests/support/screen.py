@@ -17,6 +17,8 @@ from typing import Any
 
 from sandbox_chat import events as ev
 from sandbox_chat.settings import Settings
+from sandbox_chat.ui.state import ChatState
+from sandbox_chat.ui.transcript import Feed, Scene
 
 WIDE = (140, 40)
 NARROW = (80, 24)
@@ -67,6 +69,7 @@ class PlayedEngine:
         self.past: Sequence[ev.Event] = ()
         self.ready = True
         self.close_takes = 0.0
+        self.problem = ""
 
     def emit(self, *events: ev.Event) -> None:
         """Let events happen."""
@@ -208,3 +211,26 @@ def screen_text(app: Any) -> str:
     assert len(rows) <= height
     assert width
     return "\n".join(rows)
+
+
+def shown(
+    events: Sequence[ev.Event], sizes: Sequence[int], *, expanded: bool = False
+) -> tuple[list[str], ChatState]:
+    """Return the transcript's rows and the state after ``events`` came in batches of these sizes, in turn.
+
+    The transcript is drawn after each batch, as it is live, and at the end in a width of its own.
+    """
+    feed, state = Feed(Scene(motion=False, now=clock)), ChatState()
+    place = number = 0
+    while place < len(events):
+        size = sizes[number % len(sizes)]
+        for event in events[place : place + size]:
+            feed.apply(event)
+            state.apply(event)
+        place += size
+        number += 1
+        for block in feed.blocks:
+            if expanded and not block.expanded:
+                block.expand()
+            block.rows(70)
+    return [row.text.rstrip() for block in feed.blocks for row in block.rows(50)], state

@@ -132,6 +132,8 @@ def test_welcome_gateway(tmp_path: Path, snap_compare: Compare) -> None:
         await pilot.press("3")
         await pilot.pause(0.2)
         await pilot.press("enter")
+        await settled(pilot, lambda: isinstance(pilot.app.focused, Input))
+        pilot.app.focused.cursor_blink = False
         await pilot.pause(0.3)
 
     assert snap_compare(chat_app(tmp_path, ask=True), terminal_size=NARROW, run_before=before)

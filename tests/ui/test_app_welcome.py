@@ -89,6 +89,22 @@ async def test_an_engine_that_refuses_is_told(tmp_path: Path) -> None:
         assert app.is_running
 
 
+async def test_a_refusal_that_no_choice_can_mend_ends_the_program_with_its_own_error(tmp_path: Path) -> None:
+    class NoIsolationError(Exception):
+        pass
+
+    def refuse(engine: PlayedEngine) -> None:
+        raise NoIsolationError("There is no isolation here.")
+
+    app = chat_app(tmp_path, ask=True, set_up=refuse)
+    async with app.run_test(size=WIDE) as pilot:
+        await settled(pilot, lambda: "Where should" in screen_text(app))
+        await pilot.press("enter")
+        await settled(pilot, lambda: not app.is_running)
+    assert isinstance(app.refused, NoIsolationError)
+    assert app.failure is None
+
+
 async def test_by_mouse(tmp_path: Path) -> None:
     made: list[PlayedEngine] = []
     app = chat_app(tmp_path, made, ask=True)

@@ -176,7 +176,10 @@ def test_a_missing_or_broken_cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert doctor.check_agent().text.endswith("did not answer within 0.2 s")
     monkeypatch.setattr(doctor, "find_cli", lambda: None)
     found = doctor.check_agent()
-    assert (found.state, found.text) == ("problem", "the CLI of claude-agent-sdk is not installed")
+    assert (found.state, found.text) == (
+        "problem",
+        "the agent's program is not there: not in claude-agent-sdk, not on the PATH",
+    )
 
 
 def test_isolation(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -330,6 +330,32 @@ def test_the_program_is_told_to_end(
     assert '"session_finished"' in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("moment", ["entered", "closing"])
+def test_a_signal_between_two_steps_still_closes_in_order(
+    played: type[PlayedEngine], monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    class Badly(headless._Signals):
+        """As if the signal came just after the handlers were set, or just before they are held back."""
+
+        def __enter__(self) -> Badly:
+            super().__enter__()
+            if moment == "entered":
+                self.__exit__(None, None, None)  # as ``with`` does when its body raises
+                raise headless._Leave(143)
+            return self
+
+        def __setattr__(self, name: str, value: object) -> None:
+            if name == "held" and value and moment == "closing" and not getattr(self, "struck", False):
+                object.__setattr__(self, "struck", True)
+                raise headless._Leave(143)
+            object.__setattr__(self, name, value)
+
+    monkeypatch.setattr(headless, "_Signals", Badly)
+    monkeypatch.setattr(PlayedEngine, "script", (finished(),))
+    assert headless.run(Settings(), "p") == 143
+    assert [one.closed for one in PlayedEngine.made] == ([] if moment == "entered" else [1])
+
+
 def test_signals_that_the_parent_ignores_stay_ignored(played: type[PlayedEngine]) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

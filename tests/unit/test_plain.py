@@ -10,7 +10,14 @@ from sandbox_chat.plain import content_text, cost_text, duration_text, last_line
 
 @pytest.mark.parametrize(
     ("cost", "text"),
-    [(None, "n/a"), (0, "$0.0000"), (0.01234, "$0.0123"), (99.99999, "$100.0000"), (1234.5, "$1,234.50")],
+    [
+        (None, "n/a"),
+        (0, "$0.0000"),
+        (0.01234, "$0.0123"),
+        (0.99996, "$1.00"),
+        (1.5, "$1.50"),
+        (1234.5, "$1,234.50"),
+    ],
 )
 def test_costs(cost: float | None, text: str) -> None:
     assert cost_text(cost) == text
@@ -25,9 +32,9 @@ def test_costs(cost: float | None, text: str) -> None:
         (9_994, "9.99 s"),
         (9_999, "10.0 s"),
         (59_900, "59.9 s"),
-        (59_999, "1 min 0 s"),
-        (125_000, "2 min 5 s"),
-        (7_200_000, "120 min 0 s"),
+        (59_999, "1 min 00 s"),
+        (125_000, "2 min 05 s"),
+        (3_725_000, "1 h 02 min"),
     ],
 )
 def test_durations(duration_ms: int, text: str) -> None:

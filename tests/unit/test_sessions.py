@@ -166,7 +166,7 @@ def test_failures_and_interruptions_are_said() -> None:
     for part in (
         "demo, no model",
         "    path: /tmp/a\n    content:\n    x\n    y",
-        "write_file: failed, 1 min 1 s\n    [tool_error] Gone",
+        "write_file: failed, 1 min 01 s\n    [tool_error] Gone",
         "run_code: interrupted, 12.3 s",
         "! The disk is full.",
         "! The endpoint refused.",

@@ -215,8 +215,7 @@ _MARKS = (
     "A8EE A8EF A8F0 A8F1 AAB0 AAB2 AAB3 AAB7 AAB8 AABE AABF AAC1 FE20 FE21 FE22 FE23 FE24 FE25 FE26"
 )
 MARKS: tuple[str, ...] = tuple(chr(int(code, 16)) for code in _MARKS.split())
-MAX_CELLS = len(MARKS)
-"""Columns and rows that placeholders can number."""
+"""The marks that number the columns and the rows of placeholders."""
 
 
 def kitty_paint(image: Image, columns: int, rows: int, number: int, ground: Style) -> PicturePaint:

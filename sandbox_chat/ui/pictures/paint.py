@@ -37,28 +37,29 @@ class GraphicStrip(Strip):
     plain blank cells are left; only the whole row draws the picture.
     """
 
-    __slots__ = ["_at", "_graphic"]
+    __slots__ = ["_at", "_drawn", "_graphic"]
 
     def __init__(self, segments: Iterable[Segment], cell_length: int, graphic: str, at: int) -> None:
         """``graphic`` is drawn ``at`` cells to the right of the row's beginning."""
         super().__init__(segments, cell_length)
         self._graphic = graphic
         self._at = at
+        self._drawn: str | None = None
 
     def framed(
         self, left: Sequence[Segment], right: Sequence[Segment], width: int, shift: int
     ) -> GraphicStrip:
         """Return the row between other segments; ``left`` takes ``shift`` cells and all ``width``."""
-        return GraphicStrip([*left, *self._segments, *right], width, self._graphic, self._at + shift)
+        return GraphicStrip([*left, *self, *right], width, self._graphic, self._at + shift)
 
     def render(self, console: Console) -> str:
         """Return the cells, then the picture on top of them; the cursor ends behind the cells."""
-        if self._render_cache is None:
+        if self._drawn is None:
             cells = super().render(console)
             forward = f"\x1b[{self._at}C" if self._at else ""
             # The cursor is saved before the cells, so that a pending wrap at the right edge does no harm.
-            self._render_cache = f"\x1b7{cells}\x1b8{forward}{self._graphic}\x1b8\x1b[{self.cell_length}C"
-        return self._render_cache
+            self._drawn = f"\x1b7{cells}\x1b8{forward}{self._graphic}\x1b8\x1b[{self.cell_length}C"
+        return self._drawn
 
     def apply_filter(self, filter: LineFilter, background: TextualColor) -> Strip:
         """Filters that translate colours of text leave the picture; others (no colour) remove it."""
@@ -70,9 +71,7 @@ class GraphicStrip(Strip):
         """A wider row keeps the picture."""
         extra = cell_length - self.cell_length
         if extra > 0:
-            return GraphicStrip(
-                [*self._segments, Segment(" " * extra, style)], cell_length, self._graphic, self._at
-            )
+            return GraphicStrip([*self, Segment(" " * extra, style)], cell_length, self._graphic, self._at)
         return super().adjust_cell_length(cell_length, style)
 
 

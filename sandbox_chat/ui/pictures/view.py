@@ -11,7 +11,8 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from .driver import send
+from sandbox_chat.ui.private import send
+
 from .load import PictureError, measure
 from .paint import PicturePaint, frame
 from .painter import Painter

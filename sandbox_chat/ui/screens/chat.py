@@ -24,7 +24,7 @@ from sandbox_chat.ui.screens.panes import PaneScreen
 from sandbox_chat.ui.transcript import TranscriptView
 from sandbox_chat.ui.widgets.composer import Composer
 from sandbox_chat.ui.widgets.cost import CostPane
-from sandbox_chat.ui.widgets.hint import Hint, Unseen
+from sandbox_chat.ui.widgets.hint import Hint, Unseen, examples
 from sandbox_chat.ui.widgets.splitter import Splitter
 from sandbox_chat.ui.widgets.status import StatusBar
 from sandbox_chat.ui.widgets.tabs import TabRow
@@ -74,7 +74,7 @@ class ChatScreen(PaneScreen):
         with Horizontal(id="body"):
             with Vertical(id="chat"):
                 yield Hint(self.settings, id="hint")
-                yield TranscriptView(motion=not self.settings.reduced_motion, id="transcript")
+                yield TranscriptView(motion=not self.settings.reduced_motion, beat=False, id="transcript")
                 yield Unseen(id="unseen")
             yield Splitter(id="splitter")
             with Vertical(id="side"):
@@ -131,6 +131,7 @@ class ChatScreen(PaneScreen):
         self.status.tick()
         spinner = "" if self.settings.reduced_motion else formats.SPINNER[self._frame % len(formats.SPINNER)]
         self.tool_pane.tick(spinner)
+        self.transcript.spin()  # in the same frame: two of them would cost twice
         if not self._alive:
             self._timer.pause()
 
@@ -204,9 +205,25 @@ class ChatScreen(PaneScreen):
         self.composer.insert_text(event.text)
         self.composer.focus()
 
+    def on_key(self, event: events.Key) -> None:
+        """What is typed while a pane is in use belongs into the prompt, unless the key means something there."""
+        if not event.is_printable or event.character is None or self.composer.disabled:
+            return
+        if event.key not in self.active_bindings and self.focused is not self.composer:
+            event.stop()
+            event.prevent_default()
+            self.set_focus(self.composer)  # at once: the next key may mean something in the pane
+            self.composer.insert_text(event.character)
+
     def restore(self, prompt: str) -> None:
         """Put a prompt back that got no answer."""
         self.composer.offer(prompt)
+
+    def action_take_example(self, number: int) -> None:
+        """Put an example of the empty transcript into the composer."""
+        self.restore(examples(self.settings)[number])
+        self.composer.focus()
+        self.chat.typing()
 
     def action_send(self) -> None:
         """Send what is in the composer."""

@@ -20,6 +20,7 @@ PLACES = {
     "TranscriptView": "Transcript",
     "ToolList": "Tool calls",
     "TextView": "Details of a call",
+    "ToolPane": "Tools",
     "TabRow": "Tabs",
     "Choices": "Choices",
     "ChatScreen": "Chat",

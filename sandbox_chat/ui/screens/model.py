@@ -27,7 +27,9 @@ class ModelScreen(ModalScreen[str]):
         """Lay out the question."""
         with Vertical(id="model-box"):
             yield Static(Content.styled("Model from the next turn on", "bold"))
-            yield Input(value=self._present, max_length=NAME_LIMIT, id="model-name", compact=True)
+            name = Input(value=self._present, max_length=NAME_LIMIT, id="model-name", compact=True)
+            name.cursor_blink = False
+            yield name
             yield Static(Content.styled("⏎ use it · esc keeps the model", "$muted"))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

@@ -253,6 +253,8 @@ class WelcomeScreen(Screen[None]):
     def on_mount(self) -> None:
         """Show the fields of the first choice: none."""
         self._show_fields()
+        for box in self.query(Input):
+            box.cursor_blink = False  # as in the composer: nothing moves that is not alive
         self.query_one(Choices).focus()
 
     def _show_fields(self) -> None:

@@ -10,8 +10,10 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
 from sandbox_chat.events import TextContent
+from sandbox_chat.plain import duration_text, tool_name
 from sandbox_chat.text import clean
-from sandbox_chat.ui.formats import SPINNER, duration, running
+from sandbox_chat.ui.arguments import partial_arguments
+from sandbox_chat.ui.formats import SPINNER, running
 
 from .blocks import Block
 from .cells import TAB, Run, fit, fit_row, row_width, wrap
@@ -43,24 +45,10 @@ SECTION_ROWS = 200
 """Rows of one part of an opened card; the tools pane has the rest."""
 
 _INDENT = Run("  ")
-_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"\s*:\s*"((?:[^"\\]|\\.)*)', re.DOTALL)
-_BROKEN_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
 _SECTION = re.compile(
     r"^\[(success|stdout|stderr|result|error|traceback|note|tool_error)\](?: |$)(.*)$", re.MULTILINE
 )
 _LABELS = {"stdout": "output", "stderr": "errors", "tool_error": "error"}
-
-
-def partial_arguments(draft: str) -> dict[str, str]:
-    """Return the text arguments in a piece of JSON that is still being written, as far as they came."""
-    found: dict[str, str] = {}
-    for match in _STRING.finditer(draft):
-        value = _BROKEN_ESCAPE.sub("", match.group(2))
-        try:
-            found[match.group(1)] = json.loads(f'"{value}"', strict=False)
-        except ValueError:
-            found[match.group(1)] = value
-    return found
 
 
 def sections(text: str) -> list[tuple[str, str]]:
@@ -85,7 +73,7 @@ class ToolCard(Block):
     def __init__(self, scene: Scene, tool_use_id: str, name: str) -> None:
         super().__init__(scene, f"tool-{tool_use_id}")
         self.tool_use_id = tool_use_id
-        self.name = name.rpartition("__")[2] or name
+        self.name = tool_name(name)
         self.status: Status = "writing"
         self.started_at: datetime | None = None
         self.duration_ms = 0
@@ -211,7 +199,7 @@ class ToolCard(Block):
         elif self.status == "writing":
             time = "writing"
         else:
-            time = duration(self.duration_ms) if self.duration_ms or self.content else ""
+            time = duration_text(self.duration_ms) if self.duration_ms or self.content else ""
             if self.status == "interrupted":
                 time = f"{time}  interrupted".strip()
         runs = [Run(f"{glyph} ", (style,)), Run(clean(self.name), ("tool",)), Run(f"  {time}", ("muted",))]
@@ -244,7 +232,7 @@ class ToolCard(Block):
         if self.expanded:
             return self._code.strips(width, self.scene.palette, (_INDENT,))
         if writing:
-            rows = [row for row in self._code.rows(width - 2) if row][-WRITING_ROWS:]
+            rows = self._code.tail(width - 2, WRITING_ROWS)
             return self._strips([[_INDENT, *row] for row in rows], width)
         count = self._code.line_count
         more = f"{count} lines" if count > 1 else ""

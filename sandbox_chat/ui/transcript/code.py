@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 
     from .palette import Palette
 
-MAX_HIGHLIGHT = 60_000
+MAX_HIGHLIGHT = 20_000
 """Characters of one piece of code that are highlighted; lexing more would hold up the terminal's loop."""
+
+HEAD = 1000
+"""Characters of the first line that are lexed for a folded call: wider is no screen."""
 
 _RELEX = 4_000
 """While code is being written: characters before the end from which it is lexed again at most."""
@@ -111,13 +114,14 @@ class CodeRows:
 
     ``update`` may be called with any text; when the new one begins with the old one, only what was added
     is lexed, together with a little before it. ``closed`` code is lexed as a whole once more, because
-    a token may reach over lines.
+    a token may reach over lines, but only when its rows are wanted: a folded call shows one line.
     """
 
     def __init__(self, language: str = "") -> None:
         self.language = language
         self._code = ""
         self._closed = False
+        self._due = False  # the whole is still to be lexed
         self._lines: list[list[Run]] = [[]]
         self._good = 0  # lines before this one are lexed and not touched again while the code grows
         self._key: tuple[object, ...] = ()
@@ -133,24 +137,26 @@ class CodeRows:
     @property
     def line_count(self) -> int:
         """Number of lines."""
-        return len(self._lines)
+        return self._code.count("\n") + 1
 
     def update(self, code: str, *, closed: bool = True) -> None:
         """Take the whole code as it is now."""
         code = expand_tabs(clean(code)).rstrip("\n") if closed else expand_tabs(clean(code))
         if code == self._code and closed == self._closed:
             return
-        if closed:
-            self._relex(code)
-        elif not code.startswith(self._code) or self._closed:
-            self._good = 0
-            self._grow(code)
-        else:
+        self._due = closed
+        if not closed:
+            if self._closed or not code.startswith(self._code):
+                self._good = 0
             self._grow(code)
         self._code, self._closed = code, closed
 
-    def _relex(self, code: str) -> None:
-        lines = highlight(code, self.language)
+    def _lex(self) -> None:
+        """Lex the whole, if that is still to be done."""
+        if not self._due:
+            return
+        self._due = False
+        lines = highlight(self._code, self.language)
         same = 0
         for old, new in zip(self._lines, lines, strict=False):
             if old != new:
@@ -196,16 +202,24 @@ class CodeRows:
                 self._good = index
                 return
 
-    def rows(self, width: int) -> list[Row]:
-        """Return all rows of at most ``width`` cells, without margin: for a few lines."""
-        return [row for line in self._lines for row in wrap_code(line, width)]
+    def tail(self, width: int, count: int) -> list[Row]:
+        """Return the last ``count`` rows that hold something, of at most ``width`` cells, without margin."""
+        self._lex()
+        found: list[Row] = []
+        for line in reversed(self._lines):
+            found = [*(row for row in wrap_code(line, width) if row), *found]
+            if len(found) >= count:
+                break
+        return found[-count:]
 
     def head(self) -> list[Run]:
         """Return the first line that holds something."""
-        return next((line for line in self._lines if any(run.text.strip() for run in line)), [])
+        line = next((line for line in self._code.split("\n") if line.strip()), "")
+        return highlight(line[:HEAD], self.language)[0]
 
     def strips(self, width: int, palette: Palette, prefix: tuple[Run, ...] = ()) -> list[Strip]:
         """Return the rows as strips of ``width`` cells after ``prefix``; unchanged lines are kept."""
+        self._lex()
         key = (width, palette.version, prefix)
         if key != self._key:
             self._key, self._strips, self._strip_ends = key, [], []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePath
 
 from sandbox_chat import events as ev
@@ -10,6 +11,12 @@ from sandbox_chat.text import clean_line
 from .blocks import AnswerBlock, Block, NoticeBlock, PictureBlock, PromptBlock, ThinkingBlock
 from .card import Status, ToolCard
 from .scene import Scene
+
+_DIGEST = re.compile(r"[0-9a-f]{32,}")
+"""How the journal names a picture's file."""
+
+CUT_OFF = "The program ended before this turn did."
+"""Said of a turn whose end is in no record."""
 
 
 class Feed:
@@ -27,7 +34,9 @@ class Feed:
         self._answer: AnswerBlock | None = None
         self._thinking: ThinkingBlock | None = None
         self._retry: NoticeBlock | None = None
+        self._in_turn = False
         self._count = 0
+        self._pictures = 0
 
     def take_changed(self) -> set[int]:
         """Return the changed indices and forget them."""
@@ -60,6 +69,7 @@ class Feed:
                 self._tool_finished(event)
             case ev.TurnStarted():
                 self._close_open()
+                self._in_turn = True
                 self._add(PromptBlock(self.scene, self._new_id("prompt"), event.prompt))
             case ev.TurnFinished():
                 self._turn_finished(event)
@@ -67,9 +77,8 @@ class Feed:
                 self._retried(event)
             case ev.Notice():
                 self._add(NoticeBlock(self.scene, self._new_id("notice"), event.level, event.text))
-            case ev.SessionFinished():
-                self._close_open()
-                self._stop_cards()
+            case ev.SessionStarted() | ev.SessionFinished():
+                self._settle()
             case _:
                 pass
 
@@ -170,10 +179,16 @@ class Feed:
         given = str(card.input.get("path", "")) if "code" not in card.input else ""
         for part in event.content:
             if isinstance(part, ev.ImageContent):
-                name = clean_line(given or PurePath(part.path).name)
+                self._pictures += 1
+                name = clean_line(given) or self._picture_name(part)
                 picture = PictureBlock(self.scene, self._new_id("picture"), part, name)
                 picture.tool_use_id = event.tool_use_id
                 self._add(picture)
+
+    def _picture_name(self, image: ev.ImageContent) -> str:
+        """Return what a picture without a name of its own is called: a digest says nothing to anybody."""
+        path = PurePath(image.path)
+        return f"picture {self._pictures}" if _DIGEST.fullmatch(path.stem) else clean_line(path.name)
 
     def _stop_cards(self) -> None:
         for card in self.cards.values():
@@ -196,8 +211,9 @@ class Feed:
                 del self.cards[tool_use_id]
                 # The id may come again: the hidden block must not stand in its way.
                 card.id = self._rename(card.id)
-        wait = f" in {event.delay_ms / 1000:.0f} s" if event.delay_ms >= 500 else ""
-        text = f"{event.reason.rstrip('.')}. Trying again{wait} (attempt {event.attempt})."
+        wait = f" in {event.delay_ms / 1000:.0f} s" if event.delay_ms >= 1000 else ""
+        reason = event.reason.rstrip(".")
+        text = f"{reason[:1].upper()}{reason[1:]}. Trying again{wait} (attempt {event.attempt})."
         if self._retry is not None:
             self._retry.replace(text)
             self._mark(self._retry)
@@ -210,9 +226,18 @@ class Feed:
         self._index[name] = self._index.pop(block_id)
         return name
 
+    def _settle(self) -> None:
+        """End what an earlier run of the program left open: it was killed, nothing of it goes on."""
+        self._close_open()
+        self._stop_cards()
+        if self._in_turn:
+            self._in_turn = False
+            self._add(NoticeBlock(self.scene, self._new_id("end"), "warning", CUT_OFF))
+
     def _turn_finished(self, event: ev.TurnFinished) -> None:
         self._close_open()
         self._stop_cards()
+        self._in_turn = False
         if event.interrupted:
             self._add(NoticeBlock(self.scene, self._new_id("end"), "warning", "Interrupted."))
         elif event.subtype == "error_max_turns":

@@ -16,8 +16,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.timer import Timer
 
-from sandbox_chat.ui.pictures.driver import send
 from sandbox_chat.ui.pictures.paint import frame
+from sandbox_chat.ui.private import send
 
 from .blocks import Block
 from .feed import Feed
@@ -64,15 +64,17 @@ class TranscriptSurface(ScrollView):
         self,
         *,
         motion: bool = True,
+        beat: bool = True,
         name: str | None = None,
         id: str | None = None,
         classes: str | None = None,
     ) -> None:
-        """``motion`` false: no spinners."""
+        """``motion`` false: no spinners. ``beat`` false: no timer for what is alive, others call ``spin``."""
         super().__init__(name=name, id=id, classes=classes)
         self.scene = Scene(motion=motion)
         self.transcript = Feed(self.scene)
         self._layout = Layout(self.transcript.blocks)
+        self._beat = beat
         self._painter: Painter | None = None
         self._gallery: Gallery | None = None
         self._selected = -1
@@ -137,7 +139,8 @@ class TranscriptSurface(ScrollView):
         """Take the theme's colours and begin."""
         self._take_colours()
         self._hang_pictures()
-        self._spinner = self.set_interval(SPINNER_SECONDS, self._spin, pause=True)
+        if self._beat:
+            self._spinner = self.set_interval(SPINNER_SECONDS, self.spin, pause=True)
         self.set_timer(LEXERS_AFTER, self._warm_lexers)
         self._relayout()
 
@@ -362,7 +365,8 @@ class TranscriptSurface(ScrollView):
             )
         return Strip.blank(width, self.scene.palette.base)
 
-    def _spin(self) -> None:
+    def spin(self) -> None:
+        """Draw what is alive again."""
         self.scene.tick += 1
         changed = [
             index for index in {item[0] for item in self._layout.visible()} if self._layout.blocks[index].live
@@ -374,6 +378,8 @@ class TranscriptSurface(ScrollView):
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Something else (Textual's own scrolling) moved the view."""
         del old_value
+        if self._layout.height != self.size.height:
+            return  # Textual keeps it within a new height; ``on_resize`` finds the place, and goes on following
         if round(new_value) != self._layout.top:
             self._layout.go(round(new_value))
             self._moved()

@@ -8,6 +8,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from sandbox_chat.events import Usage
+from sandbox_chat.plain import NOT_AVAILABLE, cost_text
 from sandbox_chat.ui import formats
 from sandbox_chat.ui.state import ChatState, Turn
 from sandbox_chat.ui.widgets.header import Header
@@ -22,15 +23,15 @@ def _cost(usd: float | None, demo: bool) -> list[tuple[str, str]]:
     if demo:
         return [(DEMO_COST, "")]
     if usd is None:
-        return [(formats.NOT_AVAILABLE, "bold"), (f", {NOT_KNOWN}", "$muted")]
-    return [(formats.money(usd), "bold")]
+        return [(NOT_AVAILABLE, "bold"), (f", {NOT_KNOWN}", "$muted")]
+    return [(cost_text(usd), "bold")]
 
 
 def _turn_cost(turn: Turn | None, state: ChatState) -> list[tuple[str, str]]:
     if turn is None:
         return [("nothing yet", "$muted")]
     if turn.cost_usd is None and not turn.used_tokens:
-        return [(DEMO_COST if state.demo else formats.money(0.0), "")]
+        return [(DEMO_COST if state.demo else cost_text(0.0), "")]
     return _cost(turn.cost_usd, state.demo)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textual import events
 from textual.content import Content
+from textual.style import Style
 from textual.widgets import Static
 
 from sandbox_chat.settings import Settings
@@ -17,27 +18,32 @@ DEMO_EXAMPLES = (
 )
 EXAMPLES = (
     "Plot a damped sine and tell me its half-life.",
-    "Estimate pi with a million random points and draw the error.",
-    "Write a CSV of the primes below 1,000, read it back, and chart the gaps.",
+    "Estimate pi by random points and draw the error.",
+    "Chart the gaps between the primes below 1,000.",
 )
 
 
+def examples(settings: Settings) -> tuple[str, ...]:
+    """Return prompts to begin with."""
+    return DEMO_EXAMPLES if settings.demo else EXAMPLES
+
+
 def hint(settings: Settings) -> Content:
-    """Return the words of an empty transcript."""
+    """Return the words of an empty transcript. A click on an example puts it into the composer."""
     if settings.demo:
         lines = [
             Content.styled("This is the demo.", "bold"),
             Content("Rules answer, no model does; the code that you see is really run, in a sandbox."),
         ]
-        examples: tuple[str, ...] = DEMO_EXAMPLES
     else:
         lines = [
             Content.styled("Ask for something that is worth computing.", "bold"),
             Content("Claude writes Python, runs it in a sandbox, and shows you what came of it."),
         ]
-        examples = EXAMPLES
     lines += [Content(""), Content.styled("Try", "$muted")]
-    lines += [Content.assemble(("  › ", "$accent"), example) for example in examples]
+    for number, example in enumerate(examples(settings)):
+        click = Style.from_meta({"@click": f"screen.take_example({number})"})
+        lines.append(Content.assemble(("  › ", "$accent"), (example, click)))
     lines += [Content(""), Content.styled("F1 shows the keys, ^P finds every command.", "$muted")]
     return Content("\n").join(lines)
 
@@ -46,7 +52,10 @@ class Hint(Static):
     """Fills the place of an empty transcript."""
 
     DEFAULT_CSS = """
-    Hint { width: 1fr; height: 1fr; padding: 1 2; content-align: left middle; color: $foreground; }
+    Hint {
+        width: 1fr; height: 1fr; padding: 1 2; content-align: left middle; color: $foreground;
+        link-color: $foreground; link-style: none; link-color-hover: $primary; link-background-hover: $background;
+    }
     """
 
     def __init__(self, settings: Settings, *, id: str | None = None) -> None:

@@ -16,6 +16,8 @@ class Splitter(Widget):
     Splitter:hover, Splitter.-dragging { color: $primary; }
     """
 
+    ALLOW_SELECT = False  # dragging it is no selection of text
+
     class Moved(Message):
         """The line was dragged: the side should be ``columns`` wide."""
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
+from sandbox_chat.plain import NOT_AVAILABLE
 from sandbox_chat.ui import formats
 from sandbox_chat.ui.controller import Chat
 from sandbox_chat.ui.state import ChatState
 from sandbox_chat.ui.widgets.line import Line, Part
+
+WORDS = 28
+"""Cells that what is going on has at least before keys are dropped: its longest usual words."""
 
 STILL = "●"
 """Sign of something alive when nothing may move."""
@@ -31,7 +35,7 @@ def phase_words(state: ChatState, now: datetime, *, stopping: bool = False) -> t
             return "closed", "$muted"
         case "retrying":
             retry = state.retry
-            why = f" ({formats.fit(retry.reason, 40)}), attempt {retry.attempt}" if retry else ""
+            why = f", attempt {retry.attempt}: {formats.fit(retry.reason, 40)}" if retry else ""
             return f"retrying{why}", "$warning"
         case _ if stopping:
             return "stopping", "$warning"
@@ -56,7 +60,7 @@ def cost_words(state: ChatState) -> str:
     known, unknown = state.cost
     if not unknown:
         return f"${known:.2f}"
-    return formats.NOT_AVAILABLE if not known else f"${known:.2f} + {formats.NOT_AVAILABLE}"
+    return NOT_AVAILABLE if not known else f"${known:.2f} + {NOT_AVAILABLE}"
 
 
 class StatusBar(Line):
@@ -104,7 +108,7 @@ class StatusBar(Line):
         if state.busy or state.phase in ("starting", "connecting"):
             sign = STILL if self._still else formats.SPINNER[self._frame % len(formats.SPINNER)]
             right.append(Part(f"{sign} ", colour, drop=2))
-        right.append(Part(words, colour, shrink=18))
+        right.append(Part(words, colour, shrink=WORDS))
         right.append(Part(f" · {cost_words(state)}", "", "screen.toggle_cost", drop=1))
         if context := formats.percent(state.context.used, state.context.max):
             right.append(Part(f" · {context}", "", "screen.toggle_cost", drop=1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
@@ -51,11 +52,13 @@ class TabRow(Line, can_focus=True):
         self.changed()
 
     def parts(self) -> tuple[list[Part], list[Part]]:
-        """Return the tabs."""
+        """Return the tabs; where there is little room they stand closer."""
+        width = sum(cell_len(label) for _, label in self.tabs)
+        roomy = width + 3 * (len(self.tabs) - 1) <= self.content_size.width
         parts: list[Part] = []
         for tab, label in self.tabs:
             if parts:
-                parts.append(Part(" │ ", "$border"))
+                parts.append(Part(" │ " if roomy else " ", "$border"))
             style = "bold $primary" if tab == self.chosen else "$faint" if tab in self.dim else ""
             parts.append(Part(label, style, f"choose('{tab}')"))
         return parts, []

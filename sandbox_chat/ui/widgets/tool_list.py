@@ -15,6 +15,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from sandbox_chat.plain import duration_text
 from sandbox_chat.ui import formats, tooltext
 from sandbox_chat.ui.state import ChatState, ToolCall
 
@@ -38,7 +39,7 @@ def row(tool: ToolCall, width: int, now: datetime, spinner: str) -> Content:
     name = formats.fit(tool.short_name or "tool", NAME_WIDTH)
     name += " " * (NAME_WIDTH - cell_len(name))
     if tool.duration_ms is not None:
-        time = formats.duration(tool.duration_ms)
+        time = duration_text(tool.duration_ms)
     else:
         time = formats.running(tool.elapsed_ms(now)) if tool.open else ""
     room = width - 2 - NAME_WIDTH - 1 - cell_len(time) - 1
@@ -91,8 +92,9 @@ class ToolList(ScrollView, can_focus=True):
 
     def update_calls(self) -> None:
         """Take the calls of the state."""
-        if len(self.state.tools) != len(self._ids):
-            self._ids = list(self.state.tools)
+        ids = list(self.state.tools)
+        if ids != self._ids:
+            self._ids = ids
             self.virtual_size = Size(0, len(self._ids))
             self.refresh(layout=True)
         else:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
@@ -25,8 +27,11 @@ if TYPE_CHECKING:
 
 VIEWS = (("code", "code"), ("output", "output"), ("result", "result"), ("image", "image"), ("raw", "raw"))
 
-HIGHLIGHT_LIMIT = 20_000
+HIGHLIGHT_LIMIT = 8_000
 """Characters of code that are coloured; lexing more on the terminal's loop would be felt."""
+
+DRAW_SHARE = 8
+"""A call that still changes is drawn again after so many times the time that drawing it took."""
 
 NOTHING = {
     "code": "No arguments yet.",
@@ -64,6 +69,11 @@ class ToolPane(Vertical):
     Posts ``Selected`` when the user chooses a call, ``PictureOpened`` for a picture to be seen large.
     ``make_picture`` makes the widget that shows pictures.
     """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "step_view(-1)", "View before: code, output, result, …", show=False),
+        Binding("right", "step_view(1)", "Next view", show=False),
+    ]
 
     DEFAULT_CSS = """
     ToolPane { height: 1fr; padding: 0 1; background: $background; }
@@ -108,6 +118,7 @@ class ToolPane(Vertical):
         self._picture: Widget | None = None
         self._picture_path = ""
         self._drawn: tuple[object, ...] = ()
+        self._draw_after = 0.0
         self._revision = -1
 
     def compose(self) -> ComposeResult:
@@ -153,6 +164,7 @@ class ToolPane(Vertical):
         """Let running durations go on."""
         if self.state.running_tools:
             self.query_one(ToolList).tick(spinner)
+            self._draw()
 
     def select(self, tool_use_id: str | None) -> None:
         """Show a call, chosen elsewhere. Posts nothing."""
@@ -173,11 +185,10 @@ class ToolPane(Vertical):
         self._view_chosen = True
         self._draw()
 
-    def redraw(self) -> None:
-        """Draw again in new colours."""
-        self._drawn = ()
-        self.query_one(ToolList).refresh()
-        self._draw()
+    def action_step_view(self, by: int) -> None:
+        """Show the next view, or the one before."""
+        if self.call is not None:
+            self.query_one("#tool-views", TabRow).action_step(by)
 
     def _draw(self) -> None:
         tool = self.call
@@ -200,6 +211,9 @@ class ToolPane(Vertical):
         if drawn == self._drawn:
             return
         same = self._drawn[:2] == drawn[:2]
+        begun = time.monotonic()
+        if same and tool.open and begun < self._draw_after:
+            return  # the tick will come back to it
         self._drawn = drawn
         text = self.query_one("#tool-text", TextView)
         picture = self.view == "image" and bool(tool.images)
@@ -215,6 +229,7 @@ class ToolPane(Vertical):
             text.show(content)
         else:
             text.show(content, numbers=self.view == "code", follow=same)
+        self._draw_after = begun + (DRAW_SHARE + 1) * (time.monotonic() - begun)
 
     def _draw_picture(self, image: ImageContent) -> None:
         if self._picture is None:

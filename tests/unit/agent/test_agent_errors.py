@@ -60,3 +60,28 @@ def test_always_one_clean_bounded_sentence(failure: Failure) -> None:
 )
 def test_reasons_of_a_retry(status: int | None, kind: str, words: str) -> None:
     assert words in retry_reason(status, kind)
+
+
+def test_a_credential_in_the_address_is_scrubbed_from_the_turns_error() -> None:
+    from types import SimpleNamespace
+    from typing import Any, cast
+
+    from sandbox_chat.agent.ledger import Ledger
+    from sandbox_chat.agent.translate import Translator
+    from sandbox_chat.agent.turns import Reporter
+
+    secret = Secret("canary-123456")
+    endpoint = Endpoint("http://localhost:1/canary-123456", secret, Secret(""), "m")
+    told: list[Any] = []
+    settings = Settings(anthropic_auth_token=secret)
+    report = Reporter(settings, endpoint, told.append, Ledger(resumed=False, earlier=None))
+    report.translator = cast(
+        Translator, SimpleNamespace(failure=lambda _: Failure(status=404), context_used=0, context_max=0)
+    )
+    result: Any = SimpleNamespace(
+        model_usage=None, total_cost_usd=None, usage={}, is_error=True, subtype="success", num_turns=1
+    )
+    turn: Any = SimpleNamespace(turn_id="t", start=0.0)
+    report.finish(turn, result, aborted=False, context={}, model="m")
+    assert "canary" not in told[-1].error
+    assert "[secret]" in told[-1].error

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sandbox_chat.agent import launch_cli, options
+from sandbox_chat.agent import launch_cli, options, program
 from sandbox_chat.agent.endpoint import Endpoint
 from sandbox_chat.agent.errors import AgentError
 from sandbox_chat.agent.prompt import system_prompt
@@ -223,11 +223,11 @@ def test_the_prompt_warns_where_code_is_not_isolated() -> None:
 
 
 def test_the_cli_is_the_sdks_own_or_an_installed_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert options.find_cli().parent.name == "_bundled"
-    monkeypatch.setattr(options.claude_agent_sdk, "__file__", str(tmp_path / "__init__.py"))
+    assert options.required_cli().parent.name == "_bundled"
+    monkeypatch.setattr(program, "find_spec", lambda name: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(AgentError, match="pip install"):
-        options.find_cli()
+        options.required_cli()
     (tmp_path / "claude").write_text("#!/bin/sh\n")
     (tmp_path / "claude").chmod(0o700)
-    assert options.find_cli() == tmp_path / "claude"
+    assert options.required_cli() == tmp_path / "claude"

@@ -161,6 +161,63 @@ def test_a_reply_that_starts_anew_without_a_word_withdraws_the_first() -> None:
     assert translator.close() == []
 
 
+def stream(event: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "stream_event", "uuid": "u", "session_id": "s", "event": event}
+
+
+def reply_start(reply: str) -> dict[str, Any]:
+    return stream({"type": "message_start", "message": {"id": reply}})
+
+
+def whole(reply: str, block: dict[str, Any]) -> dict[str, Any]:
+    """A whole block of a reply, as it also comes without a stream."""
+    message = {"id": reply, "role": "assistant", "model": "m", "content": [block]}
+    return {"type": "assistant", "parent_tool_use_id": None, "session_id": "s", "message": message}
+
+
+USE = {"type": "tool_use", "id": "t1", "name": "mcp__sandbox__run_code", "input": {}}
+PARTS: dict[str, list[dict[str, Any]]] = {
+    "text": [stream({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Half"}})],
+    "thinking": [
+        stream({"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "hm"}})
+    ],
+    "call": [stream({"type": "content_block_start", "index": 0, "content_block": USE})],
+}  # fmt: skip
+NEXT = {"type": "text", "text": "Whole."}
+RETRY = {"type": "system", "subtype": "api_retry", "attempt": 1, "retry_delay_ms": 5, "error": "x"}
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(
+    "after",
+    [
+        [whole("r2", NEXT)],
+        [reply_start("r2"), whole("r2", NEXT)],
+        [RETRY, reply_start("r2"), whole("r2", NEXT)],
+    ],
+    ids=["whole", "stream", "told"],
+)
+def test_whatever_a_cut_reply_left_unfinished_is_withdrawn_once(
+    part: str, after: list[dict[str, Any]]
+) -> None:
+    translator = Translator(Calls())
+    translator.begin()
+    events: list[Event] = []
+    for raw in [reply_start("r1"), *PARTS[part], *after]:
+        message = parse_message(raw)
+        assert message is not None
+        events += translator.feed(message)
+    assert [event.type for event in events][1:] == ["retry", "text"]
+    assert translator.close() == []
+
+
+@pytest.mark.parametrize(
+    "name", ["tool", "int_text", "int_tool", "maxtok", "refusal", "unknowntool", "rawargs"]
+)
+def test_a_reply_that_was_not_cut_is_not_withdrawn(name: str) -> None:
+    assert not [event for event in play(name)[0] if isinstance(event, Retry)]
+
+
 def test_what_is_left_open_becomes_a_block_at_the_end() -> None:
     translator = Translator(Calls())
     translator.begin()

@@ -24,7 +24,7 @@ def test_relative_paths_are_under_tmp() -> None:
     assert files.absolute("/var//x") == "/var/x"
 
 
-@pytest.mark.parametrize("path", ["", "a\0b"])
+@pytest.mark.parametrize("path", ["", "a\0b", "\ud800"])
 def test_impossible_paths(path: str) -> None:
     with pytest.raises(files.FileError):
         files.absolute(path)
@@ -40,7 +40,7 @@ def test_read_in_parts(tmp_path: Path) -> None:
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path, word in (
-        (tmp_path, "directory"),
+        (tmp_path, "folder"),
         (tmp_path / "pipe", "regular"),
         (tmp_path / "none", "no file"),
     ):
@@ -64,3 +64,12 @@ def test_entries_are_sorted_and_limited(tmp_path: Path) -> None:
     assert ["d", True, 0] in files.entries(str(tmp_path), 10)["entries"]
     with pytest.raises(files.FileError):
         files.entries(str(tmp_path / "a"), 3)
+
+
+def test_what_is_refused_is_not_left_open(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for name, words in ((".", "a folder, not a file"), ("pipe", "not a regular file")):
+        with pytest.raises(files.FileError, match=words):
+            files.read(str(tmp_path / name), 0, 10)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

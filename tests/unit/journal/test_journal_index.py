@@ -157,3 +157,29 @@ def test_the_newest_of_none(tmp_path: Path) -> None:
         resolve(tmp_path, None)
     with pytest.raises(SessionNotFound, match="There is no session 'x'"):
         resolve(tmp_path / "none", "x")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("turns", "1e999"), ("turns", "-1e999"), ("total_cost_usd", "1" + "0" * 400), ("created", "5"),
+     ("updated", '"9999-12-31T23:59:59-23:59"'), ("turns", "9" * 5000), ("title", "[]")],
+)  # fmt: skip
+def test_a_summary_with_impossible_values_does_not_hide_the_list(
+    tmp_path: Path, field: str, value: str
+) -> None:
+    session(tmp_path, "abc")
+    session(tmp_path, "def")
+    meta = tmp_path / "abc" / "meta.json"
+    data = {**json.loads(meta.read_text()), field: "PLACE"}
+    meta.write_text(json.dumps(data).replace('"PLACE"', value))
+    assert {summary.id for summary in list_sessions(tmp_path)} == {"abc", "def"}
+
+
+@pytest.mark.parametrize("name", ["events.jsonl", "meta.json"])
+def test_a_pipe_in_place_of_a_file_holds_nobody_up(tmp_path: Path, name: str) -> None:
+    session(tmp_path, "abc")
+    session(tmp_path, "def")
+    (tmp_path / "abc" / name).unlink()
+    os.mkfifo(tmp_path / "abc" / name)
+    found = {summary.id for summary in list_sessions(tmp_path)}
+    assert found == ({"def"} if name == "events.jsonl" else {"abc", "def"})

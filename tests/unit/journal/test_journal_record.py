@@ -316,6 +316,38 @@ def test_damage_in_the_middle_costs_only_itself(tmp_path: Path, line: bytes, ski
     journal.close()
 
 
+@pytest.mark.parametrize("value", ["1" + "0" * 400, "1e999", "-1e999", "NaN", str(1 << 63)])
+@pytest.mark.parametrize("field", ["seq", "duration_ms", "cost_usd", "num_turns"])
+def test_a_number_that_cannot_be_true_is_damage(tmp_path: Path, field: str, value: str) -> None:
+    journal = written(tmp_path, [start(1), prompt(2), finish(3), prompt(4)])
+    path = journal.folder / files.EVENTS
+    lines = path.read_text().splitlines()
+    data = {**json.loads(lines[2]), field: "PLACE"}
+    lines[2] = json.dumps(data).replace('"PLACE"', value)
+    path.write_text("\n".join(lines) + "\n")
+    again = Journal.open(tmp_path, ID)
+    assert [event.seq for event in again.events()] == [1, 2, 4]
+    assert again.skipped == 1
+    assert again.last_seq == 4
+    again.close()
+
+
+def test_a_tools_input_may_hold_any_number(tmp_path: Path) -> None:
+    call = ToolStarted(at=NOON, seq=3, tool_use_id="c", name="n", input={"x": 10**40})
+    journal = written(tmp_path, [start(1), prompt(2), call])
+    assert list(journal.events())[-1] == call
+
+
+def test_what_a_killed_writer_left_half_written_is_cleared(tmp_path: Path) -> None:
+    journal = written(tmp_path)
+    (journal.folder / files.PICTURES).mkdir(exist_ok=True)
+    left = [journal.folder / ".meta.json.77.tmp", journal.folder / files.PICTURES / ".abc.png.77.tmp"]
+    for path in left:
+        path.write_bytes(b"half")
+    Journal.open(tmp_path, ID).close()
+    assert not [path for path in left if path.exists()]
+
+
 def test_a_run_of_nul_bytes_at_the_end(tmp_path: Path) -> None:
     written(tmp_path)
     path = tmp_path / ID / "events.jsonl"

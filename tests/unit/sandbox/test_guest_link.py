@@ -291,3 +291,39 @@ def test_too_long_code_is_refused_and_the_guest_lives(make: Callable[[Answer], G
     with pytest.raises(SandboxFileError, match="too long"):
         guest.link.execute("x" * (17 << 20), 5, None)
     assert guest.link.execute("x", 5, None).ok
+
+
+def drip(guest: Guest, message: dict[str, Any], blob: bytes) -> None:
+    """Answer a read with one byte of a file that never ends."""
+    time.sleep(0.01)
+    guest.send({"op": "reply", "id": message["id"], "path": "/x", "size": 1 << 20}, b"x")
+
+
+def test_a_guest_that_gives_a_file_byte_by_byte_is_ended_in_time(
+    make: Callable[[Answer], Guest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guest_link, "FILE_TIMEOUT", 0.3)
+    guest = make(drip)
+    started = time.monotonic()
+    with pytest.raises(SandboxLost, match="too long"):
+        guest.link.read_file("/x", 1 << 20)
+    assert time.monotonic() - started < 3
+    assert guest.killed
+
+
+@pytest.mark.parametrize("answer", [drip, lambda *_: None])
+def test_a_file_operation_can_be_stopped_and_the_guest_lives_on(
+    make: Callable[[Answer], Guest], answer: Answer
+) -> None:
+    def all_of_it(guest: Guest, message: dict[str, Any], blob: bytes) -> None:
+        if message["op"] == "run":
+            guest.done(message["id"])
+        else:
+            answer(guest, message, blob)
+
+    guest = make(all_of_it)
+    threading.Timer(0.2, guest.link.interrupt).start()
+    with pytest.raises(SandboxFileError, match="stopped"):
+        guest.link.read_file("/x", 1 << 20)
+    assert guest.link.execute("1", 5, None).ok
+    assert not guest.killed

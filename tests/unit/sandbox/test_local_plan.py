@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -175,3 +176,18 @@ def test_cache_is_stored_whole_and_only_bytecode_is_unpacked(tmp_path: Path) -> 
     assert not any("outside" in name or name.endswith(".py") or "l.pyc" in name for name in found)
     assert not Path("/abs.pyc").exists()
     assert not os.path.lexists(tmp_path / "outside.pyc")
+
+
+def test_what_a_killed_program_left_half_made_is_cleared(tmp_path: Path) -> None:
+    old, new = tmp_path / ".new-old", tmp_path / ".new-new"
+    for folder in (old, new):
+        folder.mkdir()
+        (folder / "x.pyc").touch()
+    file = tmp_path / ".new-file"
+    file.touch()
+    kept = tmp_path / "fontlist-v1.json"
+    kept.touch()
+    for path in (old, file, kept):
+        os.utime(path, (time.time() - 7200,) * 2)
+    prepare._clear_abandoned(tmp_path)
+    assert set(tmp_path.iterdir()) == {new, kept}

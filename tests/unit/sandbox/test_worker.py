@@ -74,6 +74,14 @@ class Back:
         raise SandboxFileError("no")
 
     def read_file(self, path: str, *, max_bytes: int) -> bytes:
+        if path == "slow":  # stops when it is asked to
+            self.log.append(path)
+            self.interrupted.wait(30)
+            raise SandboxFileError("stopped")
+        if path == "hung":
+            self.log.append(path)
+            self.closed.wait(30)
+            raise SandboxLost("closed")
         return b"data"
 
     def list_files(self, path: str, *, limit: int) -> list[FileEntry]:
@@ -195,6 +203,21 @@ async def test_deaf_code_loses_the_shell(rig: Rig, monkeypatch: pytest.MonkeyPat
     done = await rig.run("next")
     assert done.fresh
     assert rig.worker.generation == 2
+
+
+@pytest.mark.parametrize(("path", "starts"), [("slow", 1), ("hung", 2)])
+async def test_cancelling_a_file_operation_frees_the_sandbox(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, path: str, starts: int
+) -> None:
+    monkeypatch.setattr(worker_module, "CANCEL_WAIT", 0.2)
+    task = asyncio.create_task(rig.worker.read_file(path, max_bytes=10))
+    await until(lambda: path in rig.log)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (await asyncio.wait_for(rig.run("next"), 5)).stdout == "next"
+    assert rig.log.count("start") == starts
+    assert rig.log.count(path) == 1  # what was stopped is not tried again
 
 
 async def test_a_queued_run_that_is_cancelled_never_runs(rig: Rig) -> None:

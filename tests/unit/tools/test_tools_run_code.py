@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -174,3 +175,12 @@ async def test_a_damaged_picture_is_a_note(tools: Tools) -> None:
     outcome = await tools.call("run_code", code="plot")
     assert not outcome.is_error
     assert "[note] Picture 1 could not be used" in outcome.text
+
+
+def test_a_flood_of_displays_is_cut_before_it_is_looked_at() -> None:
+    outputs = tuple(RichOutput({"text/plain": "\x1b[31m\u200b" * 100_000}) for _ in range(60))
+    start = time.monotonic()
+    text = shown(Execution(outputs=outputs))
+    assert len(text) <= 20_000
+    assert "cut out of" in text
+    assert time.monotonic() - start < 1.0  # all of it would take ten times as long

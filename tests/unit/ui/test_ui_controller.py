@@ -156,3 +156,16 @@ def test_the_model_is_changed_in_engine_and_state() -> None:
     desk = Desk()
     desk.chat.set_model("claude-x")
     assert (desk.engine.models, desk.chat.state.model) == (["claude-x"], "claude-x")
+
+
+def test_a_session_that_ends_by_itself_gives_back_what_it_never_took() -> None:
+    desk = Desk()
+    desk.engine.send = lambda prompt: "lost"  # type: ignore[method-assign]
+    desk.chat.submit("one")
+    desk.engine.emit(ev.Status(component="agent", state="closed"), ev.SessionFinished())
+    desk.deliver()
+    assert desk.restored == ["one"]
+    assert not desk.chat.busy
+    desk.chat.submit("two")
+    assert desk.restored == ["one", "two"], "there is nobody who could answer"
+    assert not desk.chat.busy

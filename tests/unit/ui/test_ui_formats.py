@@ -10,22 +10,13 @@ from rich.cells import cell_len
 from sandbox_chat.ui import formats
 
 
-@pytest.mark.parametrize(
-    ("ms", "text"),
-    [
-        (0, "0.00 s"),
-        (-5, "0.00 s"),
-        (420, "0.42 s"),
-        (9_994, "9.99 s"),
-        (9_996, "10.0 s"),
-        (12_340, "12.3 s"),
-        (59_960, "1 m 00 s"),
-        (125_000, "2 m 05 s"),
-        (3_725_000, "1 h 02 m"),
-    ],
-)
-def test_duration(ms: float, text: str) -> None:
-    assert formats.duration(ms) == text
+def test_a_running_time_does_not_flicker() -> None:
+    assert [formats.running(ms) for ms in (-5, 420, 9_996, 59_960)] == [
+        "0.0 s",
+        "0.4 s",
+        "10.0 s",
+        "1 min 00 s",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -42,14 +33,6 @@ def test_duration(ms: float, text: str) -> None:
 )
 def test_tokens(count: int, text: str) -> None:
     assert formats.tokens(count) == text
-
-
-@pytest.mark.parametrize(
-    ("usd", "text"),
-    [(None, "n/a"), (0.0, "$0.0000"), (0.0123, "$0.0123"), (1.5, "$1.50"), (1234.5, "$1,234.50")],
-)
-def test_money(usd: float | None, text: str) -> None:
-    assert formats.money(usd) == text
 
 
 def test_percent_and_bar() -> None:

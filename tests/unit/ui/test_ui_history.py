@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from sandbox_chat.ui.history import KEEP, History
+from sandbox_chat.ui.history import ENTRY_LIMIT, KEEP, History
 
 
 def test_back_and_forward_keep_the_draft() -> None:
@@ -72,3 +72,16 @@ def test_a_long_file_is_cut(tmp_path: Path) -> None:
     assert len(history.entries) == KEEP
     assert len(path.read_text().splitlines()) == KEEP
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_very_long_prompt_is_kept_while_the_program_runs(tmp_path: Path) -> None:
+    """A draft is cleared into the history, so it must not vanish there, however much was pasted."""
+    book = "word " * ENTRY_LIMIT
+    history = History(tmp_path / "history")
+    history.add("short")
+    history.add(book)
+    history.close()
+    assert history.back("") == book.strip("\n")
+    again = History(tmp_path / "history")
+    again.load()
+    assert again.entries == ["short"]

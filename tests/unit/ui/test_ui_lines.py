@@ -114,7 +114,7 @@ def test_without_a_sandbox_that_is_said() -> None:
         ),
         (
             (prompt(), ev.Retry(at=START, reason="overloaded", attempt=2, delay_ms=500)),
-            "retrying (overloaded), attempt 2",
+            "retrying, attempt 2: overloaded",
         ),
         ((ev.Status(component="agent", state="connecting"), prompt()), "connecting, the prompt waits"),
         ((ev.Status(component="agent", state="lost", text="it was killed"),), "agent lost: it was killed"),

@@ -10,7 +10,7 @@ import zlib
 from pathlib import Path
 
 import pytest
-from PIL import Image
+from PIL import Image, ImageChops, ImageDraw, ImageFilter
 from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
@@ -27,7 +27,7 @@ from sandbox_chat.ui.pictures.encode import (
     sixel_rows,
     symbol_rows,
 )
-from sandbox_chat.ui.pictures.load import load, measure
+from sandbox_chat.ui.pictures.load import _spread, load, measure
 from sandbox_chat.ui.pictures.paint import GraphicStrip, frame
 
 SIXEL = TerminalInfo(is_tty=True, sixel=True, cell=(9, 17))
@@ -295,3 +295,19 @@ async def test_preparing_in_the_painters_thread(tmp_path: Path) -> None:
         await painter.prepare_soon(str(tmp_path / "none"), 10, 5)
     painter.close()
     painter.close()
+
+
+@pytest.mark.parametrize("radius", [1, 2, 3, 4])
+def test_lines_are_thickened_as_by_pillows_filters(radius: int) -> None:
+    """Pillow's own filters give the same, but too slowly for the interface."""
+    image = Image.new("RGB", (61, 40), "white")
+    draw = ImageDraw.Draw(image)
+    draw.line((0, 39, 60, 3), fill="navy")
+    draw.ellipse((20, 8, 45, 30), outline=(200, 90, 10))
+    size = 2 * radius + 1
+    assert _spread(image, radius, ImageChops.darker).tobytes() == (
+        image.filter(ImageFilter.MinFilter(size)).tobytes()
+    )
+    assert _spread(image, radius, ImageChops.lighter).tobytes() == (
+        image.filter(ImageFilter.MaxFilter(size)).tobytes()
+    )

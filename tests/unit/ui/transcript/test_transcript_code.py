@@ -43,6 +43,28 @@ def test_growing_code_is_not_lexed_from_its_beginning(monkeypatch) -> None:
     assert max(seen) < 6000
 
 
+def test_closed_code_is_lexed_as_a_whole_only_when_its_rows_are_wanted(monkeypatch) -> None:
+    seen: list[int] = []
+    real = code_module.highlight
+    monkeypatch.setattr(
+        code_module, "highlight", lambda text, lang: (seen.append(len(text)), real(text, lang))[1]
+    )
+    rows = CodeRows("python")
+    rows.update("\n\n" + SOURCE)
+    assert rows.line_count == SOURCE.count("\n") + 2
+    assert "".join(run.text for run in rows.head()) == '"""Doc'
+    assert seen == [len('"""Doc')]
+    assert len(rows.strips(60, PALETTE)) == rows.line_count
+    assert seen[1:] == [len(SOURCE) + 1]
+
+
+def test_the_tail_is_the_last_rows_that_hold_something() -> None:
+    rows = CodeRows("python")
+    rows.update("a = 1\n\nb = 2\n\nc = 3 + 4\n\n", closed=False)
+    assert ["".join(run.text for run in row) for row in rows.tail(20, 2)] == ["b = 2", "c = 3 + 4"]
+    assert ["".join(run.text for run in row) for row in rows.tail(20, 9)] == ["a = 1", "b = 2", "c = 3 + 4"]
+
+
 def test_other_text_starts_afresh() -> None:
     rows = CodeRows("python")
     rows.update("aaa\nbbb\n", closed=False)

@@ -9,7 +9,7 @@ import pytest
 
 from sandbox_chat import events as ev
 from sandbox_chat.ui.transcript import Feed, Scene
-from sandbox_chat.ui.transcript.card import ToolCard, partial_arguments, sections
+from sandbox_chat.ui.transcript.card import ToolCard, sections
 
 NAME = "mcp__sandbox__run_code"
 
@@ -138,6 +138,17 @@ def test_interrupted_and_unfinished_calls() -> None:
     assert shown[-1] == "! Interrupted."
 
 
+def test_a_picture_without_a_name_is_numbered() -> None:
+    """The journal names files by their digest, which would fill the caption with noise."""
+    images = tuple(ev.ImageContent(f"/x/{digit * 64}.png", "image/png", 120, 80) for digit in "ab")
+    feed = play(
+        ev.ToolStarted(tool_use_id="a", name=NAME, input={"code": "plt.show()"}),
+        ev.ToolFinished(tool_use_id="a", is_error=False, content=images, duration_ms=3),
+    )
+    captions = [line for line in lines(feed) if "zoom" in line]
+    assert captions == ["picture 1 · 120×80 · ⏎ zoom", "picture 2 · 120×80 · ⏎ zoom"]
+
+
 def test_pictures_stand_below_their_card() -> None:
     image = ev.ImageContent("/tmp/sine.png", "image/png", 1200, 800)
     feed = play(
@@ -219,14 +230,6 @@ def test_escapes_hidden_in_json_do_not_reach_the_screen() -> None:
     shown.encode()
     card = play(ev.ToolStarted(tool_use_id="a", name="\x1b]0;x\x07", input={"path": "\x1b[2J\x9b"})).blocks[0]
     assert not {"\x1b", "\x9b", "\x07"} & set("".join(row.text for row in card.rows(60)))
-
-
-def test_partial_arguments() -> None:
-    assert partial_arguments('{"code": "a\\n') == {"code": "a\n"}
-    assert partial_arguments('{"code": "a\\') == {"code": "a"}
-    assert partial_arguments('{"code": "a\\u00') == {"code": "a"}
-    assert partial_arguments('{"path": "x", "content": "y') == {"path": "x", "content": "y"}
-    assert partial_arguments("{") == {}
 
 
 def test_sections() -> None:
