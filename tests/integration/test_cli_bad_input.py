@@ -298,9 +298,9 @@ def shell(home: Path, command: str, env: Mapping[str, str] | None = None) -> End
     [
         ('run "$@" | true; exit ${PIPESTATUS[0]}', 141),
         ('"$@" run --json --demo --sandbox off help | head -n 1 >/dev/null; exit ${PIPESTATUS[0]}', 141),
-        ('run "$@" >/dev/full', 1),
-        ('run "$@" >&-', 0),
-        ('run "$@" 2>&-', 0),
+        pytest.param('run "$@" >/dev/full', 1, marks=pytest.mark.slow),
+        pytest.param('run "$@" >&-', 0, marks=pytest.mark.slow),
+        pytest.param('run "$@" 2>&-', 0, marks=pytest.mark.slow),
         ('run "$@" <&-', 0),
         ('"$@" sessions >&-', 0),
         ('"$@" sessions >/dev/full', 1),

@@ -77,7 +77,7 @@ def test_resume_knows_the_session(tmp_path: Path) -> None:
     assert "5050" in shown.stdout
 
 
-@pytest.mark.parametrize("moment", ["text_delta", "tool_output"])
+@pytest.mark.parametrize("moment", [pytest.param("text_delta", marks=pytest.mark.slow), "tool_output"])
 def test_kill_9_leaves_the_record_and_no_process(tmp_path: Path, moment: str) -> None:
     prompt = GAUSS if moment == "text_delta" else "run a slow job"
     (tmp_path / "work").mkdir()
@@ -107,7 +107,12 @@ def test_kill_9_leaves_the_record_and_no_process(tmp_path: Path, moment: str) ->
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+    ("number", "code"),
+    [
+        (signal.SIGINT, 130),
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow),
+    ],
 )
 def test_signals_close_in_order(tmp_path: Path, number: signal.Signals, code: int) -> None:
     (tmp_path / "work").mkdir()

@@ -197,7 +197,13 @@ def command_lines() -> list[str]:
 
 @pytest.mark.parametrize(
     ("status", "says"),
-    [(400, "model"), (401, "ANTHROPIC_AUTH_TOKEN"), (403, "403"), (404, "model"), (529, "again")],
+    [
+        (401, "ANTHROPIC_AUTH_TOKEN"),
+        *(
+            pytest.param(status, says, marks=pytest.mark.slow)
+            for status, says in ((400, "model"), (403, "403"), (404, "model"), (529, "again"))
+        ),
+    ],
 )
 def test_refusals_are_told_in_words(tmp_path: Path, status: int, says: str) -> None:
     message = "model: scripted-model-1 is not supported" if status == 400 else "scripted refusal"
