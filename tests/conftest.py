@@ -1,0 +1,16 @@
+"""What all tests share."""
+
+from __future__ import annotations
+
+import signal
+
+
+def pytest_configure() -> None:
+    """Give the programs that tests start the usual signals.
+
+    A shell's background job or ``nohup`` starts its children with signals ignored, which children of theirs inherit;
+    the program rightly goes on ignoring them, and a test that sends one would wait in vain.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
