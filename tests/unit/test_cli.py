@@ -216,9 +216,14 @@ def test_wrong_usage_is_one_line_and_code_2(
     ],
 )  # fmt: skip
 def test_wrong_configuration_is_one_line_and_code_2(
-    words: list[str], start: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    words: list[str],
+    start: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     monkeypatch.undo()
+    monkeypatch.setenv("SANDBOX_CHAT_DATA_DIR", str(tmp_path))  # never the sessions of who runs the tests
     assert main(words) == 2
     assert said(capsys).startswith(start)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import json
-import multiprocessing
 import os
 import stat
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -235,25 +236,28 @@ def test_a_second_writer_is_refused(tmp_path: Path) -> None:
     Journal.open(tmp_path, ID).close()
 
 
-def hold(root: Path, ready: multiprocessing.synchronize.Event) -> None:
-    journal = Journal.create(root, ID)
-    journal.append(prompt(1))
-    ready.set()
-    threading.Event().wait(60)
+HOLDER = """
+import sys, time
+from pathlib import Path
+from sandbox_chat.events import TurnStarted
+from sandbox_chat.journal import Journal
+journal = Journal.create(Path(sys.argv[1]), sys.argv[2])
+journal.append(TurnStarted(seq=1, turn_id="t", prompt="hello"))
+print("held", flush=True)
+time.sleep(600)
+"""
 
 
 def test_a_killed_writer_lets_go(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    ready = context.Event()
-    holder = context.Process(target=hold, args=(tmp_path, ready))
-    holder.start()
-    try:
-        assert ready.wait(60)
-        with pytest.raises(SessionInUse):
-            Journal.open(tmp_path, ID)
-    finally:
-        holder.kill()
-        holder.join()
+    command = [sys.executable, "-c", HOLDER, str(tmp_path), ID]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == "held\n"
+            with pytest.raises(SessionInUse):
+                Journal.open(tmp_path, ID)
+        finally:
+            holder.kill()
     journal = Journal.open(tmp_path, ID)
     assert journal.last_seq == 1
     journal.close()
