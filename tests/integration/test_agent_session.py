@@ -426,8 +426,11 @@ async def test_a_cli_killed_before_it_saved_anything(tmp_path: Path) -> None:
         for delay in (0.0, 0.01, 0.03, 0.1):
             turn = await c.send("one")
             await asyncio.sleep(delay)
-            os.kill(c.session.cli_pid, signal.SIGKILL)
+            killed = c.session.cli_pid
+            os.kill(killed, signal.SIGKILL)
             await c.finished(turn, 15)
+            # A quick answer is complete before the kill. Then the next prompt must not outrun the news of it.
+            await c.until(lambda gone=killed: c.session.cli_pid != gone)
             assert not (await c.ask("two")).is_error, f"after {delay} s"
         check_order(c.events)
 
