@@ -160,12 +160,13 @@ class ToolStarted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ToolOutput(Event):
-    """Output of a running tool call, as it comes."""
+    """Output of a tool call, as it comes. ``late``: a thread of its code wrote it after the call had ended."""
 
     type: ClassVar[str] = "tool_output"
     tool_use_id: str
     stream: Stream
     text: str
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True)

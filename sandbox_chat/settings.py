@@ -107,18 +107,51 @@ class Settings:
         30.0, values.number(1, 600), "Seconds that a sandbox may take to start.", group="sandbox"
     )
     sandbox_memory_mb: int = _setting(
-        2048, values.whole(128, 1 << 20), "Memory of a local sandbox's process in megabytes.", group="sandbox"
+        2048,
+        values.whole(128, 1 << 20),
+        "Memory of a sandbox in megabytes, all its processes together (local, Docker).",
+        group="sandbox",
     )
     sandbox_processes: int = _setting(
-        256, values.whole(8, 65536), "Processes and threads in a local sandbox.", group="sandbox"
+        256,
+        values.whole(8, 65536),
+        "Processes and threads in a sandbox (local, Docker).",
+        group="sandbox",
     )
     sandbox_file_mb: int = _setting(
-        1024, values.whole(1, 1 << 20), "Largest file that code may write, in megabytes.", group="sandbox"
+        1024,
+        values.whole(1, 1 << 20),
+        "Largest file that code may write, in megabytes (local, Docker).",
+        group="sandbox",
     )
     sandbox_disk_mb: int = _setting(
         1024,
         values.whole(16, 1 << 20),
-        "Room in a local sandbox's /tmp, in megabytes (it lies in memory).",
+        "Room in the sandbox's /tmp, in megabytes; it lies in memory (local, Docker).",
+        group="sandbox",
+    )
+    sandbox_cpus: float = _setting(
+        0.0,
+        values.number(0, 1024),
+        "Processors that a sandbox may use; 0 for all (local where cgroups can be had, Docker).",
+        group="sandbox",
+    )
+    sandbox_cpu_seconds: int = _setting(
+        3600,
+        values.whole(0, 1 << 30),
+        "Processor seconds that a sandbox may use from the start of one run to the next; 0 for no limit (local, Docker).",
+        group="sandbox",
+    )
+    sandbox_workspace: Path | None = _setting(
+        None,
+        values.path,
+        "Folder of this machine that code may read and write as /workspace; none when empty (local, Docker).",
+        group="sandbox",
+    )
+    sandbox_warm: bool = _setting(
+        True,
+        values.flag,
+        "Keep a warm parent process ready, so that a local sandbox starts at once; it takes about 100 MB.",
         group="sandbox",
     )
     sandbox_python: Path | None = _setting(
@@ -142,6 +175,69 @@ class Settings:
     )
     e2b_domain: str = _setting(
         "", values.text, "Domain of that cloud's sandboxes.", env="E2B_DOMAIN", group="sandbox"
+    )
+
+    e2b_template: str = _setting(
+        "code-interpreter-v1",
+        values.text,
+        "Template of the cloud's sandboxes.",
+        group="sandbox",
+    )
+    e2b_ttl: int = _setting(
+        900,
+        values.whole(30, 86_400),
+        "Seconds after which the cloud ends a sandbox that nobody prolongs; it is prolonged while the chat is in use.",
+        group="sandbox",
+    )
+    e2b_idle_limit: int = _setting(
+        1800,
+        values.whole(0, 604_800),
+        "Seconds that an unused cloud sandbox is kept by prolonging it; then it is ended. 0: never prolonged unused.",
+        group="sandbox",
+    )
+    e2b_request_timeout: float = _setting(
+        30.0,
+        values.number(1, 600),
+        "Seconds that one request to the cloud may take, beside the time of the code.",
+        group="sandbox",
+    )
+    e2b_tag: str = _setting(
+        "",
+        values.text,
+        "A word of your own that is put on the cloud's sandboxes, to tell yours from a colleague's.",
+        group="sandbox",
+    )
+    e2b_internet: bool = _setting(
+        True, values.flag, "Whether code in the cloud reaches the internet.", group="sandbox"
+    )
+    e2b_sandbox_url: str = _setting(
+        "",
+        values.url,
+        "Address under which all sandboxes of the cloud are reached, named by headers.",
+        env="E2B_SANDBOX_URL",
+        group="sandbox",
+    )
+    cube_proxy_node_ip: str = _setting(
+        "",
+        values.text,
+        "Address of a CubeSandbox proxy node through which the sandboxes are reached.",
+        env="CUBE_PROXY_NODE_IP",
+        group="sandbox",
+    )
+    docker_command: str = _setting(
+        "docker", values.text, "Program that runs containers: docker or podman.", group="sandbox"
+    )
+    docker_image: str = _setting(
+        "",
+        values.text,
+        "Image of the containers; the one that 'sandbox-chat docker build' makes when empty.",
+        group="sandbox",
+    )
+    docker_network: str = _setting(
+        "none",
+        values.text,
+        "Docker network of the containers: none, or the name of one that lets out what you allow.",
+        group="sandbox",
     )
 
     # Tools

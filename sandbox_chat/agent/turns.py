@@ -97,10 +97,10 @@ class Reporter:
         """Our handler took on a call."""
         self._emit_if(self.calls.handler_started(call_id, name, arguments))
 
-    def tool_output(self, call_id: str, stream: Stream, text: str) -> None:
-        """A running call wrote something."""
-        if call_id in self.calls.handling:
-            self._emit(ToolOutput(tool_use_id=call_id, stream=stream, text=text))
+    def tool_output(self, call_id: str, stream: Stream, text: str, late: bool) -> None:
+        """A running call wrote something, or a thread of its code did when it had ended (``late``)."""
+        if late or call_id in self.calls.handling:
+            self._emit(ToolOutput(tool_use_id=call_id, stream=stream, text=text, late=late))
 
     def tool_finished(self, call_id: str, outcome: ToolOutcome, duration_ms: int) -> None:
         """Our handler is done with a call."""

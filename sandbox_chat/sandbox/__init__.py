@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sandbox_chat.sandbox.guest_link import LateSink
+    from sandbox_chat.sandbox.base import BackEnd
     from sandbox_chat.sandbox.worker import SandboxWorker
     from sandbox_chat.settings import Settings
 
@@ -21,46 +21,38 @@ def probe(settings: Settings) -> tuple[bool, str]:
 
 
 def make_worker(
-    settings: Settings,
-    on_state: Callable[[str, str], None] | None = None,
-    *,
-    on_late: LateSink | None = None,
+    settings: Settings, on_state: Callable[[str, str], None] | None = None, *, session_id: str = ""
 ) -> SandboxWorker | None:
     """Return the worker of the back end that the settings name, or ``None`` for ``off``. Starts nothing.
 
-    ``on_late(run, stream, text)`` gets output that comes after its run had ended. Raises
-    ``SandboxUnavailable`` with advice for a kind that this version or this machine does not have.
+    ``session_id`` marks what is made in a cloud or in Docker, so that it can be found again. Raises
+    ``SandboxUnavailable`` with advice for a kind that this machine or these settings cannot have.
     """
-    import sys
-
-    from sandbox_chat.sandbox.base import SandboxUnavailable
-
-    kind = settings.sandbox
-    if kind == "off":
+    back_end = _back_end(settings, session_id)
+    if back_end is None:
         return None
-    ways = (
-        "Use --sandbox off to chat without running code, or --sandbox unsafe-local to run it on this machine "
-        "without any isolation."
-    )
-    if kind not in ("local", "unsafe-local"):
-        raise SandboxUnavailable(
-            f"The sandbox {kind!r} is not part of this version. Use --sandbox local (Linux). {ways}"
-        )
-    if kind == "local" and sys.platform != "linux":
-        raise SandboxUnavailable(
-            "The local sandbox needs Linux. On this system, later versions will use Docker or a cloud sandbox. "
-            + ways
-        )
-    from sandbox_chat.sandbox import local, prepare, worker
+    from sandbox_chat.sandbox.worker import SandboxWorker
 
-    if kind == "unsafe-local":
-        return worker.SandboxWorker(
-            lambda: local.UnsafeLocal(settings, on_late=on_late), info=local.UNSAFE, on_state=on_state
-        )
-    preparer = prepare.Preparer(settings)
-    return worker.SandboxWorker(
-        lambda: local.LocalSandbox(settings, on_late=on_late, prepare=preparer.begin),
-        info=local.LOCAL,
+    return SandboxWorker(
+        back_end.factory,
+        info=back_end.info,
         on_state=on_state,
-        on_close=preparer.close,
+        on_close=back_end.on_close,
+        warm=back_end.warm,
     )
+
+
+def _back_end(settings: Settings, session_id: str) -> BackEnd | None:
+    if settings.sandbox == "off":
+        return None
+    if settings.sandbox == "e2b":
+        from sandbox_chat.sandbox import e2b
+
+        return e2b.back_end(settings, session_id)
+    if settings.sandbox == "docker":
+        from sandbox_chat.sandbox import docker
+
+        return docker.back_end(settings, session_id)
+    from sandbox_chat.sandbox import local
+
+    return local.back_end(settings, session_id)

@@ -8,17 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import BinaryIO, Literal, Protocol
 
 from sandbox_chat.events import Stream
 
 OutputSink = Callable[[Stream, str], None]
-"""Takes output while code runs. Called from the worker's thread; must return quickly."""
+"""Takes output while code runs, or what comes after it. Called from the worker's thread; must return quickly."""
+Progress = Callable[[int, int], None]
+"""Takes how far a transfer has come: bytes done, bytes in all. Called from the worker's thread; must return quickly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a back end can do beyond running code."""
+    """What a back end can do beyond running code.
+
+    ``network``: code reaches the internet. ``rich_output``: results come in other forms than text.
+    ``pause``: the machine can be put to sleep and woken. ``mcp``: it can run MCP servers behind a gateway.
+    """
 
     network: bool = False
     rich_output: bool = True
@@ -55,6 +61,8 @@ class Execution:
     what was cut is said in the text). ``stopped`` tells why the code did not run to its end:
     ``timeout`` and ``interrupted`` keep the variables, ``died`` loses them (the next run starts afresh).
     ``fresh`` is true when this run was the first in a new shell although an earlier one was lost.
+    ``notes`` are sentences of the back end about this run, for the user and the model: a limit that struck,
+    output that went elsewhere.
     """
 
     stdout: str = ""
@@ -64,6 +72,7 @@ class Execution:
     stopped: StopReason = ""
     duration_ms: int = 0
     fresh: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -91,12 +100,18 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class SandboxInfo:
-    """What a back end is: ``kind`` as in the settings, ``label`` for people, ``safe`` if code is isolated."""
+    """What a back end is: ``kind`` as in the settings, ``label`` for people, ``safe`` if code is isolated.
+
+    ``keep_every``: seconds between two calls of ``Sandbox.keep`` while nothing else is asked of it; 0 for never.
+    ``costs``: it is billed while it lives, so it must not be started ahead of need.
+    """
 
     kind: str
     label: str
     safe: bool = True
     capabilities: Capabilities = field(default_factory=Capabilities)
+    keep_every: float = 0.0
+    costs: bool = False
 
 
 class SandboxError(Exception):
@@ -115,6 +130,10 @@ class SandboxLost(SandboxError):
     """The shell is gone, and the operation was not begun. The worker starts a new one and tries once more."""
 
 
+class SandboxLetGo(SandboxLost):
+    """The sandbox was unused for so long that it was ended on purpose; the message says so."""
+
+
 class SandboxFileError(SandboxError):
     """A file operation failed for a reason of the caller's: no such file, too large, not permitted."""
 
@@ -129,14 +148,23 @@ class Sandbox(Protocol):
     def start(self) -> None:
         """Bring the sandbox up. Raises ``SandboxUnavailable`` or ``SandboxError``."""
 
-    def run_code(self, code: str, *, timeout: float, on_output: OutputSink | None = None) -> Execution:
+    def run_code(
+        self,
+        code: str,
+        *,
+        timeout: float,
+        on_output: OutputSink | None = None,
+        on_late: OutputSink | None = None,
+    ) -> Execution:
         """Run ``code`` in the persistent shell for at most ``timeout`` seconds.
 
-        Failures of the code are in the ``Execution``; ``SandboxError`` means that the sandbox failed.
+        ``on_late`` gets what threads of this code write after it has ended, whenever that is noticed
+        (during later calls, ``keep`` among them). Failures of the code are in the ``Execution``;
+        ``SandboxError`` means that the sandbox failed.
         """
 
     def interrupt(self) -> None:
-        """Stop the code that runs now, keeping its variables. Does nothing when idle. Any thread."""
+        """Stop the code or transfer that runs now, keeping variables. Does nothing when idle. Any thread."""
 
     def write_file(self, path: str, data: bytes) -> str:
         """Write ``data`` to ``path`` (relative ones are under ``/tmp``), making folders. Returns the absolute path."""
@@ -147,5 +175,38 @@ class Sandbox(Protocol):
     def list_files(self, path: str, *, limit: int) -> list[FileEntry]:
         """List a folder by name, at most ``limit`` entries. Raises ``SandboxFileError``."""
 
+    def upload(self, source: BinaryIO, size: int, path: str, on_progress: Progress | None = None) -> str:
+        """Copy ``size`` bytes of ``source`` to ``path`` piece by piece, whatever their number. Returns the absolute path.
+
+        Raises ``SandboxFileError``; then the file may be there in part.
+        """
+
+    def download(
+        self, path: str, target: BinaryIO, *, max_bytes: int, on_progress: Progress | None = None
+    ) -> int:
+        """Copy a regular file of at most ``max_bytes`` to ``target`` piece by piece. Returns its size in bytes."""
+
+    def keep(self, unused: float) -> None:
+        """Look after a sandbox that has not been used for ``unused`` seconds: prolong it, notice its death, late output.
+
+        Raises ``SandboxLost`` when it is gone, ``SandboxLetGo`` when it was let go as the settings say.
+        """
+
     def close(self) -> None:
         """End the sandbox and everything in it, for good. Any thread, any number of times."""
+
+    def release(self) -> None:
+        """Give back what this process holds for it; only from the thread that drives it, after ``close``."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackEnd:
+    """How a worker gets its sandboxes: what makes one (not started), what they are, what to do at the very end.
+
+    ``warm`` begins what makes the first start quick, in the background; it returns at once.
+    """
+
+    factory: Callable[[], Sandbox]
+    info: SandboxInfo
+    on_close: Callable[[], None] | None = None
+    warm: Callable[[], None] | None = None

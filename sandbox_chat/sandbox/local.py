@@ -7,130 +7,31 @@ import os
 import platform
 import shutil
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
 from sandbox_chat.sandbox import bwrap, seccomp, spawn
-from sandbox_chat.sandbox.base import (
-    Capabilities,
-    Execution,
-    FileEntry,
-    OutputSink,
-    SandboxClosed,
-    SandboxError,
-    SandboxInfo,
-    SandboxLost,
-    SandboxUnavailable,
-)
+from sandbox_chat.sandbox.base import BackEnd, Capabilities, SandboxError, SandboxInfo, SandboxUnavailable
 from sandbox_chat.sandbox.environment import PythonEnvironment, find
-from sandbox_chat.sandbox.guest_link import GuestLink, LateSink
+from sandbox_chat.sandbox.guest_sandbox import KEEP_EVERY, GuestSandbox
 from sandbox_chat.settings import Settings
 
-LOCAL = SandboxInfo("local", "local sandbox", capabilities=Capabilities())
+LOCAL = SandboxInfo("local", "local sandbox", keep_every=KEEP_EVERY)
 UNSAFE = SandboxInfo(
-    "unsafe-local", "this machine, NOT isolated", safe=False, capabilities=Capabilities(network=True)
+    "unsafe-local",
+    "this machine, NOT isolated",
+    safe=False,
+    capabilities=Capabilities(network=True),
+    keep_every=KEEP_EVERY,
 )
 WAYS_OUT = (
     "Or start with --sandbox off to chat without running code, or with --sandbox unsafe-local "
     "to run it on this machine without any isolation."
 )
 _REFUSED = ("namespace", "uid map", "gid map", "userns", "Operation not permitted", "Permission denied")
-_CLOSE_WAIT = 1.0
 
 
-class _Guest:
-    """What both local back ends share: one guest, from start to close."""
-
-    info: SandboxInfo
-
-    def __init__(self, settings: Settings, *, on_late: LateSink | None = None) -> None:
-        self.settings = settings
-        self._on_late = on_late
-        self._lock = threading.Lock()
-        self._started: spawn.Started | None = None
-        self._link: GuestLink | None = None
-        self._closed = False
-        self._thread = 0
-
-    def _spawn(self) -> spawn.Started:
-        raise NotImplementedError
-
-    def _explain(self, reason: str) -> SandboxError:
-        raise NotImplementedError
-
-    def start(self) -> None:
-        """Start the guest and wait until it answers."""
-        started = self._spawn()
-        link = GuestLink(started.channel, output_limit=self.settings.output_limit, on_late=self._on_late)
-        with self._lock:
-            self._started, self._link = started, link
-            closed = self._closed
-        if closed:
-            link.close()
-        try:
-            link.hello(self.settings.start_timeout)
-        except SandboxLost as lost:
-            self._finish()
-            if self._closed:
-                raise SandboxClosed("The sandbox was closed while it started.") from None
-            raise self._explain(str(lost)) from None
-
-    def run_code(self, code: str, *, timeout: float, on_output: OutputSink | None = None) -> Execution:
-        """See ``Sandbox.run_code``."""
-        return self._use().execute(code, timeout, on_output)
-
-    def interrupt(self) -> None:
-        """See ``Sandbox.interrupt``."""
-        with self._lock:
-            link = self._link
-        if link is not None:
-            link.interrupt()
-
-    def write_file(self, path: str, data: bytes) -> str:
-        """See ``Sandbox.write_file``."""
-        return self._use().write_file(path, data)
-
-    def read_file(self, path: str, *, max_bytes: int) -> bytes:
-        """See ``Sandbox.read_file``."""
-        return self._use().read_file(path, max_bytes)
-
-    def list_files(self, path: str, *, limit: int) -> list[FileEntry]:
-        """See ``Sandbox.list_files``."""
-        return self._use().list_files(path, limit)
-
-    def close(self) -> None:
-        """See ``Sandbox.close``. Waits at most about a second for the process to be gone."""
-        with self._lock:
-            self._closed = True
-            link, started = self._link, self._started
-        if link is not None:
-            link.close()
-        if started is not None:
-            _reap(started)
-
-    def release(self) -> None:
-        """Close the descriptors too; only from the thread that drives this back end, after ``close``."""
-        self._finish()
-
-    def _use(self) -> GuestLink:
-        if self._closed:
-            raise SandboxClosed("The sandbox is closed.")
-        if self._link is None:
-            raise SandboxError("The sandbox was used before it was started.")
-        return self._link
-
-    def _finish(self) -> None:
-        with self._lock:
-            link, started = self._link, self._started
-            self._link = None
-        if link is not None and started is not None:
-            link.close()
-            _reap(started)
-            link.release()
-
-
-class LocalSandbox(_Guest):
+class LocalSandbox(GuestSandbox):
     """Code runs in bubblewrap: no network, no files of this machine but Python and the system's programs, read-only."""
 
     info = LOCAL
@@ -139,10 +40,9 @@ class LocalSandbox(_Guest):
         self,
         settings: Settings,
         *,
-        on_late: LateSink | None = None,
         prepare: Callable[[PythonEnvironment], None] | None = None,
     ) -> None:
-        super().__init__(settings, on_late=on_late)
+        super().__init__(settings)
         self._prepare = prepare
         self._environment: PythonEnvironment | None = None
 
@@ -155,8 +55,8 @@ class LocalSandbox(_Guest):
     def _spawn(self) -> spawn.Started:
         if sys.platform != "linux":
             raise SandboxUnavailable(
-                f"The local sandbox needs Linux, and this is {platform.system()}. Later versions bring Docker and "
-                f"cloud sandboxes for it. {WAYS_OUT}"
+                f"The local sandbox needs Linux, and this is {platform.system()}. Use --sandbox docker or "
+                f"--sandbox e2b. {WAYS_OUT}"
             )
         filter_program = seccomp.program()
         if filter_program is None:
@@ -175,7 +75,7 @@ class LocalSandbox(_Guest):
         return SandboxUnavailable(f"The local sandbox did not start: {reason} {WAYS_OUT}")
 
 
-class UnsafeLocal(_Guest):
+class UnsafeLocal(GuestSandbox):
     """Code runs as a plain process of this user, with all that the user may do. Never chosen by itself."""
 
     info = UNSAFE
@@ -206,6 +106,21 @@ class UnsafeLocal(_Guest):
 
     def _explain(self, reason: str) -> SandboxError:
         return SandboxUnavailable(f"The Python process for the code did not start: {reason}")
+
+
+def back_end(settings: Settings, session_id: str = "") -> BackEnd:
+    """Return how the worker makes local sandboxes. Starts nothing."""
+    if settings.sandbox == "unsafe-local":
+        return BackEnd(lambda: UnsafeLocal(settings), UNSAFE)
+    from sandbox_chat.sandbox import prepare
+
+    if sys.platform != "linux":
+        raise SandboxUnavailable(
+            "The local sandbox needs Linux. On this system, use --sandbox docker or --sandbox e2b. "
+            + WAYS_OUT
+        )
+    preparer = prepare.Preparer(settings)
+    return BackEnd(lambda: LocalSandbox(settings, prepare=preparer.begin), LOCAL, on_close=preparer.close)
 
 
 def limits(settings: Settings) -> dict[str, int]:
@@ -294,15 +209,6 @@ def _advice() -> str:
             "'--security-opt seccomp=unconfined --security-opt systempaths=unconfined'."
         )
     return "it refused to make namespaces."
-
-
-def _reap(started: spawn.Started) -> None:
-    import subprocess
-
-    try:
-        started.process.wait(timeout=_CLOSE_WAIT)
-    except subprocess.TimeoutExpired:
-        return
 
 
 def probe(settings: Settings) -> tuple[bool, str]:

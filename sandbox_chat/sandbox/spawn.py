@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sandbox_chat.sandbox.base import SandboxUnavailable
 from sandbox_chat.sandbox.bwrap import Plan
-from sandbox_chat.sandbox.guest_link import Channel
+from sandbox_chat.sandbox.guest_wire import Channel
 
 BOOT = """
 import sys, importlib.util as util

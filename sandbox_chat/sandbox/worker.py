@@ -13,85 +13,28 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
 from sandbox_chat.sandbox.base import (
     Execution,
     FileEntry,
     OutputSink,
+    Progress,
     Sandbox,
     SandboxClosed,
     SandboxError,
     SandboxFileError,
     SandboxInfo,
+    SandboxLetGo,
     SandboxLost,
 )
+from sandbox_chat.sandbox.jobs import Job
 
 T = TypeVar("T")
 StateSink = Callable[[str, str], None]
 CANCEL_WAIT = 1.5
 """Seconds that a cancelled run may take to stop before its whole sandbox is ended."""
 _INSIST_AFTER = (0.02, 0.1, 0.3)  # an interrupt that came just before the code began is given again
-
-
-class _Job(Generic[T]):
-    """One operation and the promise of its result."""
-
-    def __init__(self, name: str, work: Callable[[Sandbox], T]) -> None:
-        self.name = name
-        self.work = work
-        self.stop = False
-        self.working = False
-        self._lock = threading.Lock()
-        self._state = "queued"
-        self._result: T | None = None
-        self._error: BaseException | None = None
-        self._watchers: list[Callable[[], None]] = []
-
-    def take(self) -> bool:
-        """Begin; False when it was cancelled before."""
-        with self._lock:
-            if self._state != "queued":
-                return False
-            self._state = "taken"
-            return True
-
-    def cancel(self) -> bool:
-        """Take back an operation that has not begun; False when it has."""
-        with self._lock:
-            if self._state != "queued":
-                return False
-            self._state = "cancelled"
-            return True
-
-    @property
-    def done(self) -> bool:
-        """True when there is a result or an error."""
-        return self._state == "done"
-
-    def finish(self, result: T | None, error: BaseException | None) -> None:
-        """Set the outcome and tell who waits."""
-        with self._lock:
-            if self._state == "done":
-                return
-            self._state, self._result, self._error = "done", result, error
-            watchers, self._watchers = self._watchers, []
-        for watcher in watchers:
-            watcher()
-
-    def watch(self, watcher: Callable[[], None]) -> None:
-        """Call ``watcher`` when it is done, at once if it is."""
-        with self._lock:
-            if self._state != "done":
-                self._watchers.append(watcher)
-                return
-        watcher()
-
-    def outcome(self) -> T:
-        """Return the result or raise the error of a job that is done."""
-        if self._error is not None:
-            raise self._error
-        return cast("T", self._result)
 
 
 class SandboxWorker:
@@ -104,26 +47,33 @@ class SandboxWorker:
         info: SandboxInfo,
         on_state: StateSink | None = None,
         on_close: Callable[[], None] | None = None,
+        warm: Callable[[], None] | None = None,
     ) -> None:
         """``factory`` makes a back end that is not started. Nothing runs before the first use.
 
-        ``on_state(state, text)`` is called on the worker's thread with ``starting``, ``ready``,
-        ``busy``, ``lost``, ``none`` (a start ahead of need failed) and ``closed``; ``on_close`` once at the end.
+        ``on_state(state, text)`` is called on the worker's thread with ``starting``, ``ready``, ``busy``, ``lost``,
+        ``none`` (a start ahead of need failed, or it was let go) and ``closed``; ``on_close`` once at the end.
         """
         self.info = info
         self.generation = 0
         self._factory = factory
         self._on_state = on_state
         self._on_close = on_close
-        self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
+        self._warm = warm
+        self._jobs: queue.SimpleQueue[Job[Any] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._sandbox: Sandbox | None = None
-        self._current: _Job[Any] | None = None
+        self._current: Job[Any] | None = None
         self._closed = False
         self._fresh = False
 
     # -- use -------------------------------------------------------------------------------------------
+
+    def warm(self) -> None:
+        """Begin what makes the first start quick, in the background. Returns at once; failures only cost time."""
+        if self._warm is not None and not self._closed:
+            self._warm()
 
     def prestart(self) -> None:
         """Start the sandbox ahead of need. Returns at once; a failure shows at the first real use."""
@@ -131,7 +81,7 @@ class SandboxWorker:
             if self._closed or self._thread is not None:
                 return
         with contextlib.suppress(SandboxClosed):
-            self._submit(_Job("prestart", lambda _sandbox: None))
+            self._submit(Job("prestart", lambda _sandbox: None))
 
     async def run_code(
         self,
@@ -139,23 +89,44 @@ class SandboxWorker:
         *,
         timeout: float,  # noqa: ASYNC109 - the limit of the code, kept by the back end
         on_output: OutputSink | None = None,
+        on_late: OutputSink | None = None,
     ) -> Execution:
         """Run ``code``; see ``Sandbox.run_code``. Cancelling interrupts it and waits until the sandbox is idle."""
         return await self._await(
-            _Job("run", lambda sandbox: sandbox.run_code(code, timeout=timeout, on_output=on_output))
+            Job(
+                "run",
+                lambda sandbox: sandbox.run_code(code, timeout=timeout, on_output=on_output, on_late=on_late),
+            )
         )
 
     async def write_file(self, path: str, data: bytes) -> str:
         """Write a file; see ``Sandbox.write_file``."""
-        return await self._await(_Job("file", lambda sandbox: sandbox.write_file(path, data)))
+        return await self._await(Job("file", lambda sandbox: sandbox.write_file(path, data)))
 
     async def read_file(self, path: str, *, max_bytes: int) -> bytes:
         """Read a file; see ``Sandbox.read_file``."""
-        return await self._await(_Job("file", lambda sandbox: sandbox.read_file(path, max_bytes=max_bytes)))
+        return await self._await(Job("file", lambda sandbox: sandbox.read_file(path, max_bytes=max_bytes)))
 
     async def list_files(self, path: str, *, limit: int) -> list[FileEntry]:
         """List a folder; see ``Sandbox.list_files``."""
-        return await self._await(_Job("file", lambda sandbox: sandbox.list_files(path, limit=limit)))
+        return await self._await(Job("file", lambda sandbox: sandbox.list_files(path, limit=limit)))
+
+    async def upload(
+        self, source: BinaryIO, size: int, path: str, on_progress: Progress | None = None
+    ) -> str:
+        """Copy a stream into a file of the sandbox; see ``Sandbox.upload``. Cancelling stops it."""
+        return await self._await(Job("file", lambda sandbox: sandbox.upload(source, size, path, on_progress)))
+
+    async def download(
+        self, path: str, target: BinaryIO, *, max_bytes: int, on_progress: Progress | None = None
+    ) -> int:
+        """Copy a file of the sandbox into a stream; see ``Sandbox.download``. Cancelling stops it."""
+        return await self._await(
+            Job(
+                "file",
+                lambda sandbox: sandbox.download(path, target, max_bytes=max_bytes, on_progress=on_progress),
+            )
+        )
 
     def interrupt(self) -> None:
         """Stop the code or file operation that runs now, keeping variables. Does nothing when idle. Any thread."""
@@ -187,7 +158,7 @@ class SandboxWorker:
 
     # -- waiting ---------------------------------------------------------------------------------------
 
-    def _submit(self, job: _Job[Any]) -> None:
+    def _submit(self, job: Job[Any]) -> None:
         with self._lock:
             if self._closed:
                 raise SandboxClosed("The sandbox is closed.")
@@ -196,7 +167,7 @@ class SandboxWorker:
                 self._thread.start()
             self._jobs.put(job)
 
-    async def _await(self, job: _Job[T]) -> T:
+    async def _await(self, job: Job[T]) -> T:
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
 
@@ -214,7 +185,7 @@ class SandboxWorker:
             raise
         return job.outcome()
 
-    async def _stop(self, job: _Job[Any], waiter: asyncio.Future[None]) -> None:
+    async def _stop(self, job: Job[Any], waiter: asyncio.Future[None]) -> None:
         """Interrupt a begun job and wait until the sandbox is idle again; bounded, and not to be cancelled."""
         job.stop = True
         deadline = time.monotonic() + CANCEL_WAIT
@@ -231,7 +202,7 @@ class SandboxWorker:
             if sandbox is not None:
                 sandbox.close()
 
-    def _insist(self, job: _Job[Any]) -> None:
+    def _insist(self, job: Job[Any]) -> None:
         for pause in _INSIST_AFTER:
             time.sleep(pause)
             with self._lock:
@@ -244,7 +215,7 @@ class SandboxWorker:
 
     def _serve(self) -> None:
         try:
-            while (job := self._jobs.get()) is not None:
+            while (job := self._next()) is not None:
                 if not job.take():
                     continue
                 with self._lock:
@@ -262,7 +233,33 @@ class SandboxWorker:
         finally:
             self._end()
 
-    def _do(self, job: _Job[T]) -> T | None:
+    def _next(self) -> Job[Any] | None:
+        """Wait for the next operation; look after an unused sandbox meanwhile."""
+        unused_since = time.monotonic()
+        while True:
+            every = self.info.keep_every if self._sandbox is not None else 0.0
+            try:
+                return self._jobs.get(timeout=every or None)
+            except queue.Empty:
+                self._keep(time.monotonic() - unused_since)
+
+    def _keep(self, unused: float) -> None:
+        with self._lock:
+            sandbox = self._sandbox
+        if sandbox is None:
+            return
+        try:
+            sandbox.keep(unused)
+        except SandboxLetGo as gone:
+            self._drop()
+            self._fresh = True
+            self._say("none", str(gone))
+        except SandboxClosed:
+            return
+        except SandboxError as lost:
+            self._lose(str(lost))
+
+    def _do(self, job: Job[T]) -> T | None:
         last = job.name == "prestart"
         while True:
             try:
@@ -356,9 +353,7 @@ class SandboxWorker:
             sandbox, self._sandbox = self._sandbox, None
         if sandbox is not None:
             sandbox.close()
-            release = getattr(sandbox, "release", None)
-            if release is not None:
-                release()
+            sandbox.release()
 
     def _end(self) -> None:
         self._drop()

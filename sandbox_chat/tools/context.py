@@ -53,15 +53,15 @@ class ToolContext:
     """The surroundings of the tools of one session. All callbacks are called on the session's loop.
 
     ``save_picture(data, mime)`` saves a PNG or JPEG and returns where. ``started(id, name, input)``,
-    ``output(id, stream, text)`` and ``finished(id, outcome, duration_ms)`` tell of a call; their first
-    argument is the model's tool use id, the name is the tool's full one.
+    ``output(id, stream, text, late)`` and ``finished(id, outcome, duration_ms)`` tell of a call; their first
+    argument is the model's tool use id, the name is the tool's full one. ``late``: after the call had ended.
     """
 
     worker: SandboxWorker
     settings: Settings
     save_picture: Callable[[bytes, str], ImageContent]
     started: Callable[[str, str, Mapping[str, Any]], None]
-    output: Callable[[str, Stream, str], None]
+    output: Callable[[str, Stream, str, bool], None]
     finished: Callable[[str, ToolOutcome, int], None]
 
 

@@ -29,7 +29,7 @@ async def run_code(context: ToolContext, call_id: str, arguments: dict[str, Any]
     timeout = int(arguments.get("timeout", settings.run_timeout))
     live = LiveOutput(
         asyncio.get_running_loop(),
-        lambda stream, text: context.output(call_id, stream, text),
+        lambda stream, text: context.output(call_id, stream, text, False),
         limit=settings.output_limit,
     )
     try:

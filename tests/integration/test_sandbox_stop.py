@@ -18,13 +18,11 @@ from support.sandboxes import PATIENCE, a_worker, alive, descendants, until
 from sandbox_chat.sandbox.base import Execution, SandboxClosed
 from sandbox_chat.sandbox.worker import SandboxWorker
 
-LATE: list[tuple[int, str, str]] = []
-
 
 @pytest.fixture(scope="module")
 def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxWorker]:
     data = tmp_path_factory.mktemp("data")
-    with a_worker(data, on_late=lambda *what: LATE.append(what), sandbox_processes=100) as found:
+    with a_worker(data, sandbox_processes=100) as found:
         yield found
 
 
@@ -65,14 +63,19 @@ async def test_a_crash_is_named(worker: SandboxWorker) -> None:
 
 
 async def test_late_output_of_a_thread_s5(worker: SandboxWorker) -> None:
-    LATE.clear()
-    await run(
-        worker,
-        "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.5), print('late'))).start()",
-    )
+    late: list[str] = []
+    code = "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.5), print('late'))).start()"
+    await worker.run_code(code, timeout=PATIENCE, on_late=lambda _stream, text: late.append(text))
     done = await run(worker, "time.sleep(1.5); print('mine')")
     assert done.stdout == "mine\n"
-    assert "".join(text for _, _, text in LATE) == "late\n"
+    assert "".join(late) == "late\n"
+
+
+async def test_late_output_comes_without_another_run_s5(worker: SandboxWorker) -> None:
+    late: list[str] = []
+    code = "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.3), print('late'))).start()"
+    await worker.run_code(code, timeout=PATIENCE, on_late=lambda _stream, text: late.append(text))
+    assert await asyncio.to_thread(until, lambda: "".join(late) == "late\n")
 
 
 async def test_output_of_an_old_pool_belongs_to_the_run_that_uses_it(worker: SandboxWorker) -> None:

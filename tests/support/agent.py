@@ -66,7 +66,14 @@ class MemorySandbox:
     def close(self, timeout: float = 5.0) -> None:
         """Nothing to close."""
 
-    async def run_code(self, code: str, *, timeout: float, on_output: OutputSink | None = None) -> Execution:
+    async def run_code(
+        self,
+        code: str,
+        *,
+        timeout: float,
+        on_output: OutputSink | None = None,
+        on_late: OutputSink | None = None,
+    ) -> Execution:
         """Run ``code``, or return the next prepared execution."""
         self._check()
         self.runs.append((code, timeout))

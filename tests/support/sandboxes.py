@@ -23,10 +23,7 @@ def a_worker(
     folder: Path, on_state: Callable[[str, str], None] | None = None, **values: Any
 ) -> Iterator[SandboxWorker]:
     """A worker of a local sandbox, closed at the end."""
-    on_late = values.pop("on_late", None)
-    worker = make_worker(
-        Settings(data_dir=folder, start_timeout=PATIENCE, **values), on_state, on_late=on_late
-    )
+    worker = make_worker(Settings(data_dir=folder, start_timeout=PATIENCE, **values), on_state)
     assert worker is not None
     try:
         yield worker

@@ -25,14 +25,13 @@ class Guest:
 
     def __init__(self, answer: Answer) -> None:
         self.killed = False
-        self.late: list[tuple[int, str, str]] = []
+        self.late: list[tuple[str, str]] = []
         ours, self.sock = socket.socketpair()
         out, self.out = os.pipe()
         err, self.err = os.pipe()
         self.link = GuestLink(
             Channel(ours, out, err, self.kill, self.ended),
             output_limit=1000,
-            on_late=lambda *what: self.late.append(what),
         )
         self._answer = answer
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -136,15 +135,16 @@ def test_forged_and_old_frames_are_passed_over(make: Callable[[Answer], Guest]) 
         guest.done(message["id"] - 1)
         guest.send({"op": "reply", "id": message["id"]})
         guest.send({"op": "late", "id": "x", "stream": "stdout", "text": "?"})
-        guest.send({"op": "late", "id": 7, "stream": "stdout", "text": "late"})
+        guest.send({"op": "late", "id": 7, "stream": "stdout", "text": "of no run"})
+        guest.send({"op": "late", "id": message["id"], "stream": "stdout", "text": "late"})
         guest.send({"op": "unheard of"})
         guest.done(message["id"], {"name": ["x"], "value": 5})
 
     guest = make(answer)
-    done = guest.link.execute("x", 5, None)
+    done = guest.link.execute("x", 5, None, lambda *what: guest.late.append(what))
     assert done.error is not None
     assert (done.error.name, done.error.value, done.error.traceback) == ("['x']", "5", "")
-    assert guest.late == [(7, "stdout", "late")]
+    assert guest.late == [("stdout", "late")]
 
 
 def test_many_outputs_are_counted_not_kept(make: Callable[[Answer], Guest]) -> None:
@@ -280,10 +280,10 @@ def test_a_file_that_grows_while_it_is_read_is_bounded(make: Callable[[Answer], 
 
 def test_what_is_written_between_runs_is_background(make: Callable[[Answer], Guest]) -> None:
     guest = make(lambda guest, message, _blob: guest.done(message["id"]))
-    guest.link.execute("x", 5, None)
+    guest.link.execute("x", 5, None, lambda *what: guest.late.append(what))
     os.write(guest.out, b"from a child")
     assert guest.link.execute("y", 5, None).stdout == ""
-    assert guest.late == [(1, "stdout", "from a child")]
+    assert guest.late == [("stdout", "from a child")]
 
 
 def test_too_long_code_is_refused_and_the_guest_lives(make: Callable[[Answer], Guest]) -> None:

@@ -13,7 +13,7 @@ import pytest
 from sandbox_chat.sandbox import bwrap, environment, local, make_worker, prepare
 from sandbox_chat.sandbox.base import SandboxUnavailable
 from sandbox_chat.sandbox.environment import PythonEnvironment
-from sandbox_chat.settings import Secret, Settings
+from sandbox_chat.settings import Settings
 
 
 def settings(tmp_path: Path, **values: object) -> Settings:
@@ -117,9 +117,6 @@ def test_what_is_no_interpreter_is_refused(tmp_path: Path, name: str, word: str)
 
 def test_make_worker(tmp_path: Path) -> None:
     assert make_worker(settings(tmp_path, sandbox="off")) is None
-    for kind in ("e2b", "docker"):
-        with pytest.raises(SandboxUnavailable, match="not part of this version"):
-            make_worker(settings(tmp_path, sandbox=kind, e2b_api_key=Secret("canary")))
     for kind, safe in (("local", True), ("unsafe-local", False)):
         worker = make_worker(settings(tmp_path, sandbox=kind))
         assert worker is not None
@@ -132,9 +129,9 @@ def test_other_systems_are_refused_with_a_way_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: str
 ) -> None:
     monkeypatch.setattr(sys, "platform", platform)
-    with pytest.raises(SandboxUnavailable, match="Docker"):
+    with pytest.raises(SandboxUnavailable, match="docker"):
         make_worker(settings(tmp_path))
-    with pytest.raises(SandboxUnavailable, match="Docker"):
+    with pytest.raises(SandboxUnavailable, match="docker"):
         local.LocalSandbox(settings(tmp_path)).start()
 
 

@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -31,6 +31,7 @@ class Back:
     """A back end: ``code`` is the name of what is to happen."""
 
     info = INFO
+    on_keep: Exception | None = None
 
     def __init__(self, log: list[str]) -> None:
         self.log = log
@@ -41,7 +42,7 @@ class Back:
     def start(self) -> None:
         self.log.append("start")
 
-    def run_code(self, code: str, *, timeout: float, on_output: Any = None) -> Execution:
+    def run_code(self, code: str, *, timeout: float, on_output: Any = None, on_late: Any = None) -> Execution:
         self.log.append(code)
         self.interrupted.clear()
         if self.closed.is_set():
@@ -87,9 +88,23 @@ class Back:
     def list_files(self, path: str, *, limit: int) -> list[FileEntry]:
         return []
 
+    def upload(self, source: BinaryIO, size: int, path: str, on_progress: Any = None) -> str:
+        raise SandboxFileError("no")
+
+    def download(self, path: str, target: BinaryIO, *, max_bytes: int, on_progress: Any = None) -> int:
+        raise SandboxFileError("no")
+
+    def keep(self, unused: float) -> None:
+        self.log.append("keep")
+        if self.on_keep is not None:
+            raise self.on_keep
+
     def close(self) -> None:
         self.log.append("close")
         self.closed.set()
+
+    def release(self) -> None:
+        self.log.append("release")
 
 
 class Rig:

@@ -1,0 +1,145 @@
+"""A sandbox that holds our guest: the part that is the same wherever the guest runs."""
+
+from __future__ import annotations
+
+import threading
+from typing import BinaryIO
+
+from sandbox_chat.sandbox import spawn
+from sandbox_chat.sandbox.base import (
+    Execution,
+    FileEntry,
+    OutputSink,
+    Progress,
+    SandboxClosed,
+    SandboxError,
+    SandboxInfo,
+    SandboxLost,
+)
+from sandbox_chat.sandbox.guest_link import GuestLink
+from sandbox_chat.settings import Settings
+
+KEEP_EVERY = 0.5
+"""Seconds between two looks at a guest that is not in use, for its death and for output that comes late."""
+_CLOSE_WAIT = 1.0
+
+
+class GuestSandbox:
+    """What the back ends with a guest share: one guest, from start to close. A back end says how it is spawned."""
+
+    info: SandboxInfo
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._lock = threading.Lock()
+        self._started: spawn.Started | None = None
+        self._link: GuestLink | None = None
+        self._closed = False
+
+    def _spawn(self) -> spawn.Started:
+        """Start a guest. Raises ``SandboxUnavailable`` when it cannot be had."""
+        raise NotImplementedError
+
+    def _explain(self, reason: str) -> SandboxError:
+        """Return the error for a guest that ended with ``reason`` before it had answered."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        """Start the guest and wait until it answers."""
+        started = self._spawn()
+        link = GuestLink(started.channel, output_limit=self.settings.output_limit)
+        with self._lock:
+            self._started, self._link = started, link
+            closed = self._closed
+        if closed:
+            link.close()
+        try:
+            link.hello(self.settings.start_timeout)
+        except SandboxLost as lost:
+            self._finish()
+            if self._closed:
+                raise SandboxClosed("The sandbox was closed while it started.") from None
+            raise self._explain(str(lost)) from None
+
+    def run_code(
+        self,
+        code: str,
+        *,
+        timeout: float,
+        on_output: OutputSink | None = None,
+        on_late: OutputSink | None = None,
+    ) -> Execution:
+        """See ``Sandbox.run_code``."""
+        return self._use().execute(code, timeout, on_output, on_late)
+
+    def interrupt(self) -> None:
+        """See ``Sandbox.interrupt``."""
+        with self._lock:
+            link = self._link
+        if link is not None:
+            link.interrupt()
+
+    def write_file(self, path: str, data: bytes) -> str:
+        """See ``Sandbox.write_file``."""
+        return self._use().write_file(path, data)
+
+    def read_file(self, path: str, *, max_bytes: int) -> bytes:
+        """See ``Sandbox.read_file``."""
+        return self._use().read_file(path, max_bytes)
+
+    def list_files(self, path: str, *, limit: int) -> list[FileEntry]:
+        """See ``Sandbox.list_files``."""
+        return self._use().list_files(path, limit)
+
+    def upload(self, source: BinaryIO, size: int, path: str, on_progress: Progress | None = None) -> str:
+        """See ``Sandbox.upload``."""
+        return self._use().upload(source, size, path, on_progress)
+
+    def download(
+        self, path: str, target: BinaryIO, *, max_bytes: int, on_progress: Progress | None = None
+    ) -> int:
+        """See ``Sandbox.download``."""
+        return self._use().download(path, target, max_bytes, on_progress)
+
+    def keep(self, unused: float) -> None:
+        """See ``Sandbox.keep``: notices death and hands on late output. An unused guest costs nothing and stays."""
+        self._use().look()
+
+    def close(self) -> None:
+        """See ``Sandbox.close``. Waits at most about a second for the process to be gone."""
+        with self._lock:
+            self._closed = True
+            link, started = self._link, self._started
+        if link is not None:
+            link.close()
+        if started is not None:
+            _reap(started)
+
+    def release(self) -> None:
+        """Close the descriptors too; only from the thread that drives this back end, after ``close``."""
+        self._finish()
+
+    def _use(self) -> GuestLink:
+        if self._closed:
+            raise SandboxClosed("The sandbox is closed.")
+        if self._link is None:
+            raise SandboxError("The sandbox was used before it was started.")
+        return self._link
+
+    def _finish(self) -> None:
+        with self._lock:
+            link, started = self._link, self._started
+            self._link = None
+        if link is not None and started is not None:
+            link.close()
+            _reap(started)
+            link.release()
+
+
+def _reap(started: spawn.Started) -> None:
+    import subprocess
+
+    try:
+        started.process.wait(timeout=_CLOSE_WAIT)
+    except subprocess.TimeoutExpired:
+        return
