@@ -10,7 +10,7 @@ import argparse
 import errno
 import os
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from sandbox_chat import __version__
 
@@ -21,8 +21,12 @@ if TYPE_CHECKING:
 
 PROGRAM = "sandbox-chat"
 OK, FAILED, USAGE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
-COMMANDS = ("run", "sessions", "doctor")
+COMMANDS = ("run", "sessions", "doctor", "docker", "sandboxes")
 SESSION_COMMANDS = ("list", "show")
+DOCKER_COMMANDS = ("build",)
+SANDBOXES_COMMANDS = ("list", "kill")
+ALLOWED = ("overwrite",)
+"""What ``run --allow`` may name."""
 OVERRIDES = ("demo", "model", "sandbox", "images", "theme", "log")
 """Options that are settings."""
 
@@ -31,6 +35,7 @@ _OUTPUT_ERRORS = (errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUO
 
 _OPTIONS = (
     "--demo", "--model", "--sandbox", "--images", "--theme", "--log", "--resume", "--json", "--version", "--help",
+    "--base", "--wheels", "--tag", "--quiet", "--left", "--all", "--attach", "--allow",
 )  # fmt: skip
 
 EPILOG = """\
@@ -47,9 +52,15 @@ class _Parser(argparse.ArgumentParser):
         """Print the error as one line and leave with code 2."""
         import re
 
-        found = re.fullmatch(r"argument \S*: invalid choice: '(.*)' \(choose from .*\)", message, re.DOTALL)
+        found = re.fullmatch(r"argument (?!-)\S*: invalid choice: '(.*)' \(choose from .*\)", message, re.DOTALL)
         if found:
-            choices = SESSION_COMMANDS if self.prog.endswith(" sessions") else COMMANDS
+            choices: tuple[str, ...] = COMMANDS
+            if self.prog.endswith(" sessions"):
+                choices = SESSION_COMMANDS
+            elif self.prog.endswith(" docker"):
+                choices = DOCKER_COMMANDS
+            elif self.prog.endswith(" sandboxes"):
+                choices = SANDBOXES_COMMANDS
             message = f"there is no command {found[1]!r}{_suggest(found[1], choices)}"
         elif message.startswith("unrecognized arguments: "):
             word = message.removeprefix("unrecognized arguments: ").split(" ")[0]
@@ -115,6 +126,21 @@ def build_parser() -> argparse.ArgumentParser:
         "Exit code 0 ok, 1 the turn failed, 2 usage or configuration, 130 interrupted.",
     )
     run.add_argument("--json", action="store_true", help="print one event a line instead")
+    run.add_argument(
+        "--attach",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="put a file of yours into the sandbox first; may be given several times",
+    )
+    run.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        choices=ALLOWED,
+        metavar="WHAT",
+        help="overwrite: a downloaded file may replace one of its name; otherwise both are kept",
+    )
     run.add_argument("prompt", nargs="?", metavar="PROMPT", help="the prompt, or - to read it from stdin")
 
     sessions = commands.add_parser(
@@ -147,7 +173,54 @@ def build_parser() -> argparse.ArgumentParser:
         description="Check that everything needed is there. Exit code 0 only if a chat would work.",
     )
     doctor.add_argument("--json", action="store_true", help="print JSON")
+
+    docker = commands.add_parser(
+        "docker",
+        parents=[common],
+        allow_abbrev=False,
+        help="make the image in which --sandbox docker runs code",
+        description="Make what --sandbox docker needs.",
+    )
+    docker_actions = docker.add_subparsers(
+        dest="action", metavar="build", parser_class=_Parser, required=True
+    )
+    build = docker_actions.add_parser(
+        "build",
+        parents=[common],
+        allow_abbrev=False,
+        help="build the image (once for each version of this program)",
+        description="Build the image in which code runs. Needs a Docker daemon, or Podman "
+        "(SANDBOX_CHAT_DOCKER_COMMAND=podman), and some minutes.",
+    )
+    build.add_argument(
+        "--base", metavar="IMAGE", default="", help="image to begin with: Python 3.11 or newer, pip"
+    )
+    build.add_argument(
+        "--wheels", metavar="DIR", default="", help="install from the wheels in DIR, without a network"
+    )
+    build.add_argument("--tag", metavar="NAME", default="", help="name of the image")
+    build.add_argument("--quiet", action="store_true", help="show the builder's words only when it fails")
+    _add_sandboxes(commands, common, json_option)
     return parser
+
+
+def _add_sandboxes(commands: Any, common: _Parser, json_option: _Parser) -> None:
+    sandboxes = commands.add_parser(
+        "sandboxes",
+        parents=[common, json_option],
+        allow_abbrev=False,
+        help="list the sandboxes that are alive in the cloud or in Docker, or end them",
+        description="List the sandboxes of this program that are alive in the cloud (with this key) or in Docker, "
+        "or end them. --sandbox e2b or docker looks at one kind only.",
+    )
+    actions = sandboxes.add_subparsers(dest="action", metavar="", parser_class=_Parser)
+    actions.add_parser(
+        "list", parents=[common, json_option], allow_abbrev=False, help="list them (the default)"
+    )
+    kill = actions.add_parser("kill", parents=[common], allow_abbrev=False, help="end some, or all")
+    kill.add_argument("ids", nargs="*", metavar="ID", help="id of a sandbox, or the beginning of one")
+    kill.add_argument("--left", action="store_true", help="all that a crashed run on this machine has left")
+    kill.add_argument("--all", action="store_true", help="all of this program, also those in use")
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -155,8 +228,14 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser = build_parser()
     options = parser.parse_args(_settle_resume(arguments))
     resume = getattr(options, "resume", None)
-    if options.command in ("sessions", "doctor") and resume is not None:
+    if options.command in ("sessions", "doctor", "docker", "sandboxes") and resume is not None:
         parser.error(f"--resume does not go with {options.command!r}")
+    if (
+        options.command == "sandboxes"
+        and options.action == "kill"
+        and bool(options.ids) + options.left + options.all != 1
+    ):
+        parser.error("say which: one or more ids, or --left, or --all")
     if options.command == "run" and options.prompt is None:
         if resume and not _like_id(resume):  # run --resume "a prompt"
             options.prompt, options.resume = resume, ""
@@ -252,6 +331,20 @@ def _run(options: argparse.Namespace, loaded: list[Settings]) -> int:
             return sessions.show(root, options.id, as_json=as_json)
         return sessions.print_list(root, as_json=as_json)
 
+    if options.command == "docker":
+        from sandbox_chat import docker_face
+
+        return docker_face.build(
+            settings, base=options.base, wheels=options.wheels, tag=options.tag, quiet=options.quiet
+        )
+
+    if options.command == "sandboxes":
+        from sandbox_chat import sandboxes
+
+        if options.action == "kill":
+            return sandboxes.end(settings, options.ids, left=options.left, everything=options.all)
+        return sandboxes.print_list(settings, as_json=getattr(options, "json", False))
+
     from sandbox_chat import logs
 
     logs.set_up(settings)
@@ -259,7 +352,14 @@ def _run(options: argparse.Namespace, loaded: list[Settings]) -> int:
     if options.command == "run":
         from sandbox_chat import headless
 
-        return headless.run(settings, options.prompt, resume=resume, as_json=options.json)
+        return headless.run(
+            settings,
+            options.prompt,
+            resume=resume,
+            as_json=options.json,
+            attach=options.attach,
+            allow=options.allow,
+        )
 
     from sandbox_chat import ui
 

@@ -90,6 +90,8 @@ def check_all(overrides: Mapping[str, Any]) -> Iterator[Check]:
         "python": check_python,
         "agent": check_agent,
         "isolation": partial(check_isolation, settings),
+        **({"warm start": partial(check_warm_start, settings)} if settings.sandbox == "local" else {}),
+        "limits": partial(check_limits, settings),
         "model": partial(check_model, settings),
         "sandbox credentials": partial(check_sandbox_credentials, settings),
         "pictures": partial(check_pictures, settings),
@@ -180,12 +182,56 @@ def check_isolation(settings: Settings) -> Check:
         )
     if kind == "unsafe-local":
         return Check("isolation", "note", "none: code runs on this machine as you", "Prefer --sandbox local.")
+    if kind in ("e2b", "docker"):
+        return _check_remote(settings, kind)
     from sandbox_chat.sandbox import probe
 
     good, text = probe(settings)
     if good:
         return Check("isolation", "ok", text)
     return Check("isolation", "problem", text, "With --sandbox off the chat works without running code.")
+
+
+def check_warm_start(settings: Settings) -> Check:
+    """Are local sandboxes ready at once? Without that they only start more slowly."""
+    from sandbox_chat.sandbox import warm_report
+
+    usable, text = warm_report(settings)
+    return Check("warm start", "ok" if usable else "note", text)
+
+
+INSTEAD = "Or use --sandbox local; with --sandbox off the chat works without running code."
+
+
+def _check_remote(settings: Settings, kind: str) -> Check:
+    """Does the cloud or the daemon answer, and is what a sandbox is made of there? Starts none."""
+    from sandbox_chat.sandbox import docker_program, remotes
+    from sandbox_chat.sandbox.base import SandboxError
+
+    try:
+        alive = len(remotes(settings, kind))
+        image = docker_program.image(settings) if kind == "docker" else ""
+        if image:
+            answer = docker_program.call(settings, ["image", "inspect", "--format", "{{.Id}}", image])
+            if answer.code != 0:
+                raise docker_program.explain(settings, answer.err)
+    except SandboxError as error:
+        return Check("isolation", "problem", str(error), INSTEAD)
+    where = (
+        f"{settings.docker_command} answers, the image {image} is there"
+        if kind == "docker"
+        else f"the cloud accepts the key, template {settings.e2b_template}"
+    )
+    words = f"{where}; {alive} sandbox{'' if alive == 1 else 'es'} of this program alive"
+    return Check("isolation", "ok", words, "See them with: sandbox-chat sandboxes list" if alive else "")
+
+
+def check_limits(settings: Settings) -> Check:
+    """Which limits hold for the code here?"""
+    from sandbox_chat.sandbox import limits_report
+
+    found = limits_report(settings)
+    return Check("limits", "ok", " ".join(found) if found else f"those of {settings.sandbox}")
 
 
 def check_model(settings: Settings) -> Check:

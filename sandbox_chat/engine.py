@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from sandbox_chat.events import (
     Event,
     Notice,
+    Progress,
     SessionFinished,
     SessionStarted,
     Sink,
@@ -35,12 +36,17 @@ from sandbox_chat.text import clean
 if TYPE_CHECKING:
     from sandbox_chat.agent.session import ChatSession, Endpoint
     from sandbox_chat.demo.server import MessagesServer
+    from sandbox_chat.tools.asking import Approvals
 
 log = logging.getLogger(__name__)
 
 DEMO_MODEL = "demo"
+REMOTE = ("e2b", "docker")
+"""Back ends whose sandboxes may outlive a crashed run."""
 WORKER_CLOSE = 1.0
 """Seconds that the sandbox gets to end after the session has ended: it is killed, not asked."""
+OUTPUT = "output"
+"""Folder in the session's folder with the whole output of runs whose answer was cut."""
 NO_MODEL = (
     "No model is configured. Set ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL and ANTHROPIC_AUTH_TOKEN for a "
     "gateway) in the environment or in .env, or use --demo, which needs no key."
@@ -55,11 +61,18 @@ class Engine:
     Each message is a sentence for the user.
 
     ``sink`` takes the events of this run, ``replay`` the past ones of a resumed session, before
-    the first of this run. Neither may block or raise.
+    the first of this run. Neither may block or raise. ``asks``: the face answers questions that nobody
+    waits for; without it they are told as notices.
     """
 
     def __init__(
-        self, settings: Settings, sink: Sink, *, resume: str | None = None, replay: Sink | None = None
+        self,
+        settings: Settings,
+        sink: Sink,
+        *,
+        resume: str | None = None,
+        replay: Sink | None = None,
+        asks: bool = False,
     ) -> None:
         from sandbox_chat.journal import Journal
         from sandbox_chat.sandbox import make_worker
@@ -72,7 +85,8 @@ class Engine:
         self._sink = sink
         self._replay = replay
         self._lock = threading.RLock()  # orders stamping, journal and sink between the two threads
-        self._worker = make_worker(settings, on_state=self._sandbox_state)
+        self._asks = asks
+        self._worker = make_worker(settings, on_state=self._sandbox_state, session_id=self.session_id)
         root = settings.data_path / "sessions"
         self._journal = (
             Journal.open(root, self.session_id) if resume else Journal.create(root, self.session_id)
@@ -81,6 +95,7 @@ class Engine:
         self._said_problem = ""
         self._demo: MessagesServer | None = None
         self._session: ChatSession | None = None
+        self._approvals: Approvals | None = None
         self._earlier: TurnFinished | None = None  # of a resumed session: its totals go on
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
@@ -107,6 +122,8 @@ class Engine:
                 return
             self._started = True
         self._thread.start()
+        if self._worker is not None and not self._worker.info.costs:
+            self._worker.warm()  # in the background, and a moment later: the screen comes first
 
     def send(self, prompt: str) -> str:
         """Accept a prompt and return its turn id. It is sent when the turns before it are done."""
@@ -124,9 +141,22 @@ class Engine:
         """Use another model from the next turn on."""
         self._command(lambda: self._spawn(lambda session: session.set_model(name)))
 
+    def attach(self, path: str, target: str = "") -> str:
+        """Put a file of the user's into the sandbox, at ``target`` if that is not empty; ``Attached`` tells the end.
+
+        Returns its id. The model hears of it with the next prompt, which waits until the file is there.
+        """
+        attach_id = f"attach-{uuid.uuid4().hex[:12]}"
+        self._command(lambda: self._attach(attach_id, path, target))
+        return attach_id
+
+    def answer(self, approval_id: str, choice: str, by: str = "user") -> None:
+        """Answer a question (``ApprovalRequested``) with the name of one of its choices."""
+        self._command(lambda: self._approvals.answer(approval_id, choice, by) if self._approvals else None)
+
     def prestart_sandbox(self) -> None:
-        """Start the sandbox in the background, because a prompt is being typed. Local ones only: they cost nothing."""
-        if self._worker is not None and self.settings.sandbox in ("local", "unsafe-local"):
+        """Start the sandbox in the background, because a prompt is being typed. Not one that is billed while it lives."""
+        if self._worker is not None and not self._worker.info.costs:
             self._command(self._worker.prestart)  # not before the session is begun: its states are events
 
     def close(self, timeout: float | None = None) -> None:
@@ -208,6 +238,8 @@ class Engine:
             )
         )
         self.emit(Status(component="agent", state="connecting"))
+        if self._worker is not None:
+            self._worker.warm()
         for warning in self.settings.warnings:
             self.emit(Notice(level="warning", text=clean(warning)))
         endpoint = await self._endpoint()
@@ -217,6 +249,8 @@ class Engine:
             early, self._early = self._early, []
         for action in early:
             action()
+        if self.settings.sandbox in REMOTE:
+            self._keep_task(asyncio.ensure_future(self._look_for_leftovers()))
         if self._closing:
             self._stop.set()
         try:
@@ -271,7 +305,9 @@ class Engine:
 
     def _make_session(self, endpoint: Endpoint) -> ChatSession:
         from sandbox_chat.agent.session import ChatSession
+        from sandbox_chat.tools.asking import Approvals
 
+        self._approvals = Approvals(self.emit)
         return ChatSession(
             self.settings,
             session_id=self.session_id,
@@ -282,6 +318,8 @@ class Engine:
             emit=self.emit,
             home=self._agent_home(),
             earlier=self._earlier,
+            ask=self._approvals.ask,
+            output_dir=self._journal.folder / OUTPUT,
         )
 
     def _agent_home(self) -> Path:
@@ -326,9 +364,22 @@ class Engine:
         """Start a command of the session as a task of the engine's loop."""
         if self._session is None:
             return
-        task = asyncio.ensure_future(action(self._session))
+        self._keep_task(asyncio.ensure_future(action(self._session)))
+
+    def _keep_task(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
         task.add_done_callback(self._command_done)
+
+    def _attach(self, attach_id: str, path: str, target: str) -> None:
+        if self._session is not None:
+            self._session.attachments.add(attach_id, path, target)
+
+    async def _look_for_leftovers(self) -> None:
+        """Tell of sandboxes that a crashed run left, and offer to end them where the face asks."""
+        from sandbox_chat.tools.leftovers import offer
+
+        assert self._approvals is not None
+        await offer(self.settings, self.session_id, self.emit, self._approvals.ask if self._asks else None)
 
     def _command_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -341,6 +392,9 @@ class Engine:
 
     def emit(self, event: Event) -> None:
         """Stamp an event, write it to the journal, show it. Any thread."""
+        if isinstance(event, Progress):
+            self._show(event)  # it passes: neither numbered nor recorded
+            return
         with self._lock:
             self._seq += 1
             stamped = dataclasses.replace(event, seq=self._seq)
@@ -367,7 +421,11 @@ class Engine:
                 self._replay(event)
 
     def _sandbox_state(self, state: str, text: str) -> None:
-        self.emit(Status(component="sandbox", state=state, text=clean(text)))
+        self.emit(Status(component="sandbox", state=state, text=clean(self.settings.scrub(text))))
+        session = self._session
+        if state in ("lost", "none") and session is not None:
+            reason = clean(self.settings.scrub(text))
+            self._command(lambda: session.sandbox_lost(reason))
 
 
 def start_demo(pace: float) -> MessagesServer:

@@ -10,7 +10,8 @@ Each event is a frozen dataclass whose JSON form is its fields plus ``type``. Ev
     UTC time at which it happened, ISO 8601 with microseconds in JSON.
 ``seq``
     Number of the event in its session, from 1, without gaps. 0 means *not stamped yet*: the engine
-    stamps an event once, just before it is written to the journal and shown.
+    stamps an event once, just before it is written to the journal and shown. A ``progress`` passes: it
+    is shown and not recorded, and keeps 0.
 
 Text in an event has been cleaned at the border (see ``text.py``): it holds no control bytes.
 Unknown ``type`` and unknown fields are ignored when reading, so that older programs can read newer
@@ -205,6 +206,77 @@ class ToolFinished(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Progress(Event):
+    """How far the transfer of a file has come: ``done`` of ``total`` bytes. ``over``: it has ended, well or not.
+
+    ``subject`` is the tool use id of a download, or the id of an attachment (see ``Attached``); ``label`` names the file.
+    """
+
+    type: ClassVar[str] = "progress"
+    subject: str
+    label: str
+    done: int
+    total: int
+    over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An answer that can be given: ``name`` for the program, ``key`` (one letter) and ``label`` for people."""
+
+    name: str
+    key: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ApprovalRequested(Event):
+    """The user is asked; what asks waits for an ``approval_answered`` with the same ``approval_id``.
+
+    ``kind`` says what it is about (``overwrite``, ``leftovers``). ``question`` is one sentence, ``detail`` the exact
+    arguments, a line each. The last of ``choices`` does nothing; ``default`` names the one taken where nobody can be asked.
+    ``tool_use_id`` is the call that waits, empty if none does.
+    """
+
+    type: ClassVar[str] = "approval_requested"
+    approval_id: str
+    kind: str
+    question: str
+    detail: str
+    choices: tuple[Choice, ...]
+    default: str
+    tool_use_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ApprovalAnswered(Event):
+    """A question was answered. ``by``: ``user``, ``default`` (nobody could be asked), ``option`` (of the command line),
+    or ``cancelled`` (it was withdrawn; then ``choice`` is empty).
+    """
+
+    type: ClassVar[str] = "approval_answered"
+    approval_id: str
+    choice: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Attached(Event):
+    """A file of the user's was put into the sandbox at ``path``; or it was not, and ``error`` says why.
+
+    ``size`` in bytes; ``kind`` is the file's type in words, empty if it is not known.
+    """
+
+    type: ClassVar[str] = "attached"
+    attach_id: str
+    name: str
+    path: str
+    size: int
+    kind: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Retry(Event):
     """The request to the model failed, or its reply was cut, and is tried again in ``delay_ms``.
 
@@ -290,7 +362,8 @@ EVENT_TYPES: dict[str, type[Event]] = {
     cls.type: cls
     for cls in (
         SessionStarted, Status, TurnStarted, ThinkingDelta, TextDelta, Text, ToolInputDelta, ToolStarted,
-        ToolOutput, ToolFinished, Retry, Notice, TurnFinished, SessionFinished,
+        ToolOutput, ToolFinished, Progress, ApprovalRequested, ApprovalAnswered, Attached, Retry, Notice, TurnFinished,
+        SessionFinished,
     )
 }  # fmt: skip
 
@@ -394,6 +467,8 @@ def _revive(name: str, kind: str, value: Any) -> Any:
         return tuple(_model_use(part) for part in value)
     if name == "content":
         return tuple(_content(part) for part in value)
+    if name == "choices":
+        return tuple(Choice(str(part["name"]), str(part["key"]), str(part["label"])) for part in value)
     return value
 
 

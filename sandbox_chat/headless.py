@@ -13,25 +13,40 @@ import queue
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from sandbox_chat.events import (
+    ApprovalAnswered,
+    ApprovalRequested,
+    Attached,
     Event,
     ImageContent,
     Notice,
+    Progress,
     Retry,
     SessionFinished,
     SessionStarted,
     Text,
     TextDelta,
     ToolFinished,
+    ToolOutput,
     ToolStarted,
     TurnFinished,
     to_json,
 )
-from sandbox_chat.plain import content_text, duration_text, last_line, outcome, tool_name, turn_line
+from sandbox_chat.plain import (
+    answer_text,
+    attached_text,
+    content_text,
+    duration_text,
+    last_line,
+    outcome,
+    progress_text,
+    tool_name,
+    turn_line,
+)
 from sandbox_chat.settings import ConfigError, Settings
 from sandbox_chat.text import clean_line
 
@@ -39,6 +54,9 @@ if TYPE_CHECKING:
     from sandbox_chat.engine import Engine
 
 OK, FAILED, INTERRUPTED, PIPE_CLOSED = 0, 1, 130, 141
+
+ALLOWED = {"overwrite": "replace"}
+"""What ``--allow`` may name, and the answer that it stands for. Other questions get their default."""
 
 PROMPT_LIMIT = 2_000_000
 """Characters of the longest prompt that is accepted: beyond any model's context, so surely a mistake."""
@@ -74,6 +92,7 @@ class PlainPrinter:
         self._blocks = 0
         self._mid_line = False
         self._names: dict[str, str] = {}
+        self._questions: dict[str, ApprovalRequested] = {}
         self._session_id = ""
 
     def take(self, event: Event) -> None:
@@ -92,6 +111,18 @@ class PlainPrinter:
                 self._end_block()
             case ToolFinished():
                 self._tool(event)
+            case ToolOutput(late=True):
+                name = self._names.get(event.tool_use_id, "tool")
+                self._aside(f"· {name} background output:\n{indented(event.text)}")
+            case Progress(over=False):
+                self._aside(f"  {event.label}: {progress_text(event)}")
+            case Attached():
+                self._aside(f"{'error: ' if event.error else ''}{attached_text(event)}")
+            case ApprovalRequested():
+                self._questions[event.approval_id] = event
+            case ApprovalAnswered():
+                if asked := self._questions.pop(event.approval_id, None):
+                    self._aside(f"? {asked.question} → {answer_text(asked, event)}")
             case Notice():
                 self._aside(f"{event.level}: {event.text}")
             case TurnFinished():
@@ -150,6 +181,11 @@ class PlainPrinter:
             self._write("\n")
         self._err.write(text + "\n")
         self._err.flush()
+
+
+def indented(text: str) -> str:
+    """Return the lines of a text two columns in, without empty ones at its end."""
+    return "\n".join(f"  {line}" for line in text.rstrip("\n").splitlines())
 
 
 def _is_terminal(stream: TextIO) -> bool:
@@ -232,14 +268,41 @@ def read_prompt(argument: str) -> str:
     return prompt
 
 
-def run(settings: Settings, prompt: str, *, resume: str | None = None, as_json: bool = False) -> int:
-    """Answer one prompt and return the exit code.
+def check_files(paths: Sequence[str], settings: Settings) -> None:
+    """Look at the files that are to be attached before anything is started. Raises ``ConfigError`` with a sentence."""
+    if not paths:
+        return
+    from sandbox_chat.tools.attach import AttachError, open_source
+
+    if settings.sandbox == "off":
+        raise ConfigError("Nothing can be attached with --sandbox off. Use --sandbox local.")
+    for path in paths:
+        try:
+            file, _ = open_source(path, settings.attach_limit)
+        except AttachError as error:
+            raise ConfigError(str(error)) from None
+        file.close()
+
+
+def run(
+    settings: Settings,
+    prompt: str,
+    *,
+    resume: str | None = None,
+    as_json: bool = False,
+    attach: Sequence[str] = (),
+    allow: Collection[str] = (),
+) -> int:
+    """Answer one prompt and return the exit code. ``attach``: files to put into the sandbox before.
+
+    ``allow`` names what may be done without being asked (see ``ALLOWED``); all else gets the answer that destroys nothing.
 
     0 the turn went well, 1 it failed, 130 it was interrupted, 128 + n after signal n, 141 when the
     reader of stdout has gone. Raises ``ConfigError``, ``SessionError`` and ``SandboxUnavailable``
     with a sentence before anything was started.
     """
     prompt = read_prompt(prompt)
+    check_files(attach, settings)
     from sandbox_chat.engine import Engine
 
     for stream in (sys.stdout, sys.stderr):
@@ -258,7 +321,9 @@ def run(settings: Settings, prompt: str, *, resume: str | None = None, as_json: 
                 engine.start()
                 code = _follow(
                     engine,
-                    engine.send(prompt),
+                    prompt,
+                    attach=attach,
+                    allow=allow,
                     events=events,
                     printer=printer,
                     signals=signals,
@@ -287,19 +352,31 @@ def _cannot_write(error: OSError) -> int:
     return FAILED
 
 
+def _answer(engine: Engine, asked: ApprovalRequested, allow: Collection[str]) -> None:
+    """Answer a question that nobody is there to answer."""
+    if asked.kind in allow and asked.kind in ALLOWED:
+        engine.answer(asked.approval_id, ALLOWED[asked.kind], "option")
+    else:
+        engine.answer(asked.approval_id, asked.default, "default")
+
+
 def _follow(
     engine: Engine,
-    turn_id: str,
+    prompt: str,
     *,
+    attach: Sequence[str],
+    allow: Collection[str],
     events: queue.SimpleQueue[Event | None],
     printer: Printer,
     signals: _Signals,
     patience: float,
 ) -> int:
-    """Print events until the turn is finished; return its exit code.
+    """Attach, send, and print events until the turn is finished; return its exit code.
 
-    After an interrupt the turn has ``patience`` seconds to finish.
+    The prompt is not sent when a file could not be attached: the answer would cost and miss it. After an interrupt the turn has ``patience`` seconds to finish.
     """
+    missing = {engine.attach(path) for path in attach}
+    turn_id = "" if missing else engine.send(prompt)
     while True:
         wait = None
         if signals.interrupted_at:
@@ -312,6 +389,14 @@ def _follow(
             engine.interrupt()
             continue
         printer.take(event)
+        if isinstance(event, ApprovalRequested):
+            _answer(engine, event, allow)
+        if isinstance(event, Attached) and event.attach_id in missing:
+            missing.discard(event.attach_id)
+            if event.error:
+                return INTERRUPTED if signals.interrupted_at else FAILED
+            if not missing:
+                turn_id = engine.send(prompt)
         if isinstance(event, TurnFinished) and event.turn_id == turn_id:
             if event.interrupted or signals.interrupted_at:
                 return INTERRUPTED

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sandbox_chat.events import Content, TextContent, ToolFinished, TurnFinished
+from sandbox_chat.events import (
+    ApprovalAnswered,
+    ApprovalRequested,
+    Attached,
+    Content,
+    Progress,
+    TextContent,
+    ToolFinished,
+    TurnFinished,
+)
 
 NOT_AVAILABLE = "n/a"
 """Stands for a cost whose price is not known."""
@@ -30,6 +39,42 @@ def duration_text(duration_ms: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def size_text(size: int) -> str:
+    """Return a number of bytes for reading: ``999 bytes``, ``1.2 kB``, ``340 MB``."""
+    if size < 1000:
+        return "1 byte" if size == 1 else f"{size} bytes"
+    value = float(size)
+    for unit in ("kB", "MB", "GB"):
+        value /= 1000
+        if value < 999.5 or unit == "GB":
+            break
+    return f"{value:.1f} {unit}" if value < 9.95 else f"{value:,.0f} {unit}"
+
+
+def progress_text(event: Progress) -> str:
+    """Return how far a transfer has come: ``120 of 300 MB, 40 %``."""
+    if event.total <= 0:
+        return size_text(event.done)
+    return f"{size_text(event.done)} of {size_text(event.total)}, {100 * event.done // event.total} %"
+
+
+def attached_text(event: Attached) -> str:
+    """Return a sentence about a file that was put into the sandbox, or was not."""
+    if event.error:
+        return event.error
+    kind = f", {event.kind}" if event.kind else ""
+    return f"Attached {event.name} ({size_text(event.size)}{kind}): it is at {event.path} in the sandbox."
+
+
+def answer_text(asked: ApprovalRequested, answer: ApprovalAnswered) -> str:
+    """Return in a few words how a question was answered, and by whom if not by the user."""
+    if answer.by == "cancelled":
+        return "withdrawn"
+    label = next((choice.label for choice in asked.choices if choice.name == answer.choice), answer.choice)
+    by = {"default": " (nobody was asked)", "option": " (option of the command line)"}.get(answer.by, "")
+    return label + by
 
 
 def tool_name(name: str) -> str:

@@ -1,7 +1,9 @@
-"""Temporary folders that do not outlive the program for long: what a killed one left, the next removes.
+"""Temporary folders that do not outlive the program, also when it is killed.
 
-A folder holds a file that its program keeps locked for as long as it lives. The kernel takes the lock
-away at any kind of end, also at ``kill -9``, so a folder whose lock can be had is nobody's any more.
+A shell of about one megabyte waits beside each folder for the end of its program, and removes the folder then.
+Should that shell be gone too, the next start of the program clears up: a folder holds a file that its program keeps
+locked for as long as it lives. The kernel takes the lock away at any kind of end, also at ``kill -9``, so a
+folder whose lock can be had is nobody's any more.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import contextlib
 import os
 import shutil
 import stat
+import subprocess
 import sys
 import tempfile
 import time
@@ -22,6 +25,18 @@ PREFIX = "sandbox-chat-tmp-"
 LOCK = ".in-use"
 _NEW = 60.0
 """Seconds in which a folder may still have no lock, because it is just being made."""
+_GUARD_END = 2.0
+"""Seconds that the guard is waited for when it is no longer needed."""
+GUARD = """
+read -r _
+tries=0
+while [ -d "$1" ] && [ "$tries" -lt 50 ]; do
+  rm -rf -- "$1"
+  [ -d "$1" ] && sleep 0.1
+  tries=$((tries + 1))
+done
+"""
+"""Waits for the end of its input, which is the end of the program; then removes the folder, in which others may still write."""
 
 
 class Scratch:
@@ -35,6 +50,7 @@ class Scratch:
         # A short path: the CLI makes a socket in its folder, and a socket's path has a limit.
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
         self._fd = -1
+        self._guard = _guard(self.path)
         try:
             self._fd = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             if sys.platform != "win32":
@@ -49,12 +65,39 @@ class Scratch:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
+        guard, self._guard = self._guard, None
+        if guard is not None and guard.stdin is not None:
+            guard.stdin.close()
+            try:
+                guard.wait(_GUARD_END)
+            except subprocess.TimeoutExpired:  # what is left in the folder cannot be removed
+                guard.kill()
+                guard.wait()
 
     def __enter__(self) -> Path:
         return self.path
 
     def __exit__(self, *_: object) -> None:
         self.remove()
+
+
+def _guard(folder: Path) -> subprocess.Popen[bytes] | None:
+    """Start what removes ``folder`` after this process; ``None`` where that cannot be had."""
+    if sys.platform == "win32":
+        return None
+    try:
+        # In a session of its own: what is sent to this program's group is not for it.
+        return subprocess.Popen(
+            ["/bin/sh", "-c", GUARD, "sandbox-chat", str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env={"PATH": os.defpath},
+            start_new_session=True,
+        )
+    except OSError:
+        return None
 
 
 def clear_leftovers() -> None:

@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from sandbox_chat.events import (
+    ApprovalAnswered,
+    ApprovalRequested,
+    Attached,
     Event,
     ImageContent,
     Notice,
@@ -27,7 +30,16 @@ from sandbox_chat.events import (
 from sandbox_chat.journal import SessionNotFound, SessionSummary, list_sessions, resolve
 from sandbox_chat.journal.files import Damage, read_events
 from sandbox_chat.journal.index import SHORT_ID
-from sandbox_chat.plain import content_text, cost_text, duration_text, outcome, tool_name, turn_line
+from sandbox_chat.plain import (
+    answer_text,
+    attached_text,
+    content_text,
+    cost_text,
+    duration_text,
+    outcome,
+    tool_name,
+    turn_line,
+)
 
 
 def print_list(root: Path, *, as_json: bool = False) -> int:
@@ -103,16 +115,24 @@ class _Transcript:
         self._open = ""
         self._names: dict[str, str] = {}
         self._live: dict[str, str] = {}
+        self._late: dict[str, str] = {}  # background output that is not written down yet
+        self._ended: dict[str, str] = {}  # names of the calls that have ended
+        self._questions: dict[str, ApprovalRequested] = {}
         self._said = ("", "", False)
 
     def lines(self, past: Iterable[Event]) -> Iterator[str]:
         for event in past:
             yield from self._event(event)
+        yield from self._background()
         yield from self._close_block("[the answer was cut off here]")
         yield from self._lost_calls()
 
     def _event(self, event: Event) -> Iterator[str]:
+        if not isinstance(event, ToolOutput):
+            yield from self._background()
         match event:
+            case ToolOutput(late=True):
+                self._late[event.tool_use_id] = self._late.get(event.tool_use_id, "") + event.text
             case SessionStarted():
                 yield from self._close_block()
                 if self._said != (event.model, event.sandbox, event.demo):
@@ -143,6 +163,15 @@ class _Transcript:
                 self._live[event.tool_use_id] = self._live.get(event.tool_use_id, "") + event.text
             case ToolFinished():
                 yield from self._tool(event)
+            case Attached():
+                yield from self._close_block()
+                yield from ("", f"! {attached_text(event)}")
+            case ApprovalRequested():
+                self._questions[event.approval_id] = event
+            case ApprovalAnswered():
+                if asked := self._questions.pop(event.approval_id, None):
+                    yield from self._close_block()
+                    yield f"  ? {asked.question} → {answer_text(asked, event)}"
             case Notice():
                 yield from self._close_block()
                 yield from ("", f"! {event.text}")
@@ -163,12 +192,21 @@ class _Transcript:
 
     def _tool(self, event: ToolFinished) -> Iterator[str]:
         self._live.pop(event.tool_use_id, None)
-        name = self._names.pop(event.tool_use_id, "tool")
+        name = self._ended[event.tool_use_id] = self._names.pop(event.tool_use_id, "tool")
         yield f"  {name}: {outcome(event)}, {duration_text(event.duration_ms)}"
         yield from _indented(content_text(event.content))
         for part in event.content:
             if isinstance(part, ImageContent):
                 yield f"    picture {part.width}×{part.height}: {part.path}"
+
+    def _background(self) -> Iterator[str]:
+        """Background output, once nothing more of it follows at once."""
+        late, self._late = self._late, {}
+        for tool_use_id, text in late.items():
+            yield from self._close_block()
+            name = self._ended.get(tool_use_id) or self._names.get(tool_use_id, "tool")
+            yield f"  {name}, background output:"
+            yield from _indented(text)
 
     def _lost_calls(self) -> Iterator[str]:
         """Calls that never finished, because the program was killed: their output until then."""

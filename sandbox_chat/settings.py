@@ -130,6 +130,12 @@ class Settings:
         "Room in the sandbox's /tmp, in megabytes; it lies in memory (local, Docker).",
         group="sandbox",
     )
+    sandbox_files: int = _setting(
+        100_000,
+        values.whole(1000, 1 << 30),
+        "Files and folders in the sandbox's /tmp, and as many in its home and /dev/shm (local, warm start).",
+        group="sandbox",
+    )
     sandbox_cpus: float = _setting(
         0.0,
         values.number(0, 1024),
@@ -165,6 +171,12 @@ class Settings:
         1_000_000,
         values.whole(1000, 1 << 30),
         "Characters of output kept of one run; the middle is cut.",
+        group="sandbox",
+    )
+    output_keep_mb: int = _setting(
+        50,
+        values.whole(0, 100_000),
+        "Megabytes of one run's output that are kept whole in a file when it is cut for the chat; 0: none.",
         group="sandbox",
     )
     e2b_api_key: Secret = _setting(
@@ -205,6 +217,12 @@ class Settings:
         "",
         values.text,
         "A word of your own that is put on the cloud's sandboxes, to tell yours from a colleague's.",
+        group="sandbox",
+    )
+    e2b_charts: str = _setting(
+        "auto",
+        values.one_of("auto", "inline", "files"),
+        "How charts come from the cloud: inline as results, files saved and fetched, or auto, which finds out.",
         group="sandbox",
     )
     e2b_internet: bool = _setting(
@@ -266,6 +284,12 @@ class Settings:
         100_000_000,
         values.whole(1000, 1 << 40),
         "Bytes of the largest file that is downloaded.",
+        group="tools",
+    )
+    attach_limit: int = _setting(
+        500_000_000,
+        values.whole(1000, 1 << 40),
+        "Bytes of the largest file that /attach puts into the sandbox.",
         group="tools",
     )
     local_tools: tuple[str, ...] = _setting(

@@ -21,6 +21,7 @@ from sandbox_chat.agent.endpoint import Endpoint
 from sandbox_chat.agent.errors import AgentError
 from sandbox_chat.agent.ledger import Ledger, Totals, saved_totals
 from sandbox_chat.agent.options import Folders, build_options
+from sandbox_chat.sandbox.base import SandboxInfo
 from sandbox_chat.scratch import Scratch
 from sandbox_chat.settings import Settings
 from sandbox_chat.text import clean_line
@@ -45,7 +46,7 @@ class Connector:
     """Knows how to start a CLI for one session.
 
     ``resume``: the session was begun in an earlier run of the program. ``server`` is the tools' MCP server.
-    ``notify`` takes a sentence for the user.
+    ``notify`` takes a sentence for the user. ``info`` tells where code runs, ``None`` without a sandbox.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Connector:
         on_message: Callable[[Message], None],
         on_lost: Callable[[str], None],
         notify: Callable[[str], None],
+        info: SandboxInfo | None = None,
     ) -> None:
         self._settings = settings
         self._endpoint = endpoint
@@ -73,6 +75,7 @@ class Connector:
         self._on_message = on_message
         self._on_lost = on_lost
         self._notify = notify
+        self._info = info
         self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
         self.recorded = resume
         """Whether the CLI should have a record of the session: set when a prompt was sent."""
@@ -121,6 +124,7 @@ class Connector:
             resume=resume,
             new_run=self._new_run,
             server=self._server,
+            info=self._info,
             model=model,
             on_stderr=self._log_line,
         )

@@ -27,6 +27,7 @@ from sandbox_chat.agent.endpoint import Endpoint
 from sandbox_chat.agent.errors import AgentError
 from sandbox_chat.agent.program import find_cli
 from sandbox_chat.agent.prompt import system_prompt
+from sandbox_chat.sandbox.base import SandboxInfo
 from sandbox_chat.settings import Settings
 from sandbox_chat.tools.schemas import SERVER_NAME, TOOL_PREFIX
 
@@ -55,8 +56,8 @@ NEVER_READ = (
 )  # fmt: skip
 """Files that no local tool may read or find: credentials live there. The rules hold for Glob and Grep too."""
 NO_TOKEN = "none"  # noqa: S105 - the CLI wants some token, also for a server that asks for none
-TOOL_TIMEOUT = 600.0
-"""Seconds that the CLI waits for a tool at least: calls stand in line for the sandbox and each has its own limit."""
+TOOL_TIMEOUT = 24 * 3600.0
+"""Seconds that the CLI waits for a tool: a call may ask the user, who has gone to lunch. What runs in the sandbox has a limit of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ def cli_environment(
 
 def tool_timeout(settings: Settings) -> float:
     """Seconds that the CLI waits for one tool call."""
-    return max(TOOL_TIMEOUT, 10 * (settings.run_timeout + settings.start_timeout))
+    return TOOL_TIMEOUT + 10 * (settings.run_timeout + settings.start_timeout)
 
 
 def _model_environment(endpoint: Endpoint) -> dict[str, str]:
@@ -193,6 +194,7 @@ def build_options(
     resume: bool,
     new_run: bool,
     server: Any | None,
+    info: SandboxInfo | None = None,
     model: str,
     on_stderr: Callable[[str], None],
 ) -> ClaudeAgentOptions:
@@ -200,7 +202,7 @@ def build_options(
 
     ``resume``: the CLI goes on with its own record of the session. ``new_run``: the conversation began in
     an earlier run of the program, whose sandbox is gone. ``server``: the tools' MCP server, ``None`` when
-    the sandbox is off. Makes the launcher under ``folders.home``. Raises ``AgentError``.
+    the sandbox is off; ``info``: where its code runs. Makes the launcher under ``folders.home``. Raises ``AgentError``.
     """
     env = cli_environment(settings, endpoint, folders, os.environ)
     env[launch_cli.KEEP] = ",".join([*env, *SDK_SET])
@@ -221,7 +223,7 @@ def build_options(
         allowed_tools=[TOOL_PREFIX + "*"] if server is not None else [],
         strict_mcp_config=True,
         setting_sources=[],
-        system_prompt=system_prompt(settings, new_run=new_run, today=date.today()),
+        system_prompt=system_prompt(settings, info, new_run=new_run, today=date.today()),
         max_turns=settings.max_turns,
         model=model or None,
         resume=session_id if resume else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 
+from sandbox_chat.sandbox.base import SandboxInfo
 from sandbox_chat.settings import Settings
 
 _INTRO = (
@@ -12,13 +13,13 @@ _INTRO = (
     "briefly and in Markdown. Never state a computed number, or what code does, without having run it."
 )
 _PLACES = {
-    "local": "an isolated Linux sandbox on the user's computer, without network and without the user's files",
-    "docker": "an isolated Linux container on the user's computer",
-    "e2b": "an isolated Linux machine in a cloud",
+    "local": "an isolated Linux sandbox on the user's computer, without the user's files",
+    "docker": "an isolated Linux container on the user's computer, without the user's files",
+    "e2b": "an isolated Linux machine in a cloud, without the user's files",
     "unsafe-local": "a plain process on the user's computer, NOT isolated: never touch files outside /tmp",
 }
 _TOOLS = """\
-Code runs in {place}. It is made on first use; variables, imports and files persist from call to call and from turn to turn.
+Code runs in {place}. {network} It is made on first use; variables, imports and files persist from call to call and from turn to turn.
 - One run_code call may take {seconds} s at most. Split longer work into several calls: variables persist.
 - numpy, pandas and matplotlib are there. Put files and products under /tmp.
 - Save charts with savefig("/tmp/name.png"), then look at them with read_image, and correct what looks wrong. \
@@ -26,6 +27,9 @@ Never plt.show() and forget. The user sees each picture in the chat, so do not d
 - When code fails, read the [traceback], mend the code and try again. After 3 failures in a row stop and say why.
 - On [tool_error] the sandbox itself failed: do not try again, tell the user what the message says.
 - Use download_file only when the user wants a file on their own computer."""
+_NETWORK = "The internet is reachable from it."
+_NO_NETWORK = "It has no network: nothing can be downloaded or installed."
+_WORKSPACE = "- /workspace is a folder of the user's that code may read and write; change nothing there unless the user asks for it."
 _NEW_RUN = (
     "This conversation began in an earlier run of the program. The sandbox of that time is gone: variables and files "
     "from before its last continuation do not exist any more; make them again when they are needed."
@@ -34,10 +38,10 @@ _LOCAL = "{names} read the user's working folder, {folder}, and nothing else on 
 _OFF = "There is no sandbox in this chat: you cannot run code or see files. If a task needs it, say so; the user can start with --sandbox local."
 
 
-def system_prompt(settings: Settings, *, new_run: bool, today: date) -> str:
+def system_prompt(settings: Settings, info: SandboxInfo | None = None, *, new_run: bool, today: date) -> str:
     """Return the system prompt: where code runs, its limits, what to do with charts and failures.
 
-    ``today`` is the user's date. ``new_run``: the conversation goes on from an earlier run of the program, whose sandbox is gone.
+    ``info`` is of the back end; without it nothing is promised of its network. ``today`` is the user's date. ``new_run``: the conversation goes on from an earlier run of the program, whose sandbox is gone.
     """
     intro = f"{_INTRO} Today is {today:%A}, {today.isoformat()}."
     if settings.local_tools:
@@ -45,7 +49,10 @@ def system_prompt(settings: Settings, *, new_run: bool, today: date) -> str:
     place = _PLACES.get(settings.sandbox)
     if place is None:
         return f"{intro}\n\n{_OFF}"
-    parts = [intro, _TOOLS.format(place=place, seconds=settings.run_timeout)]
+    network = _NETWORK if info is not None and info.capabilities.network else _NO_NETWORK
+    parts = [intro, _TOOLS.format(place=place, network=network, seconds=settings.run_timeout)]
+    if settings.sandbox_workspace is not None and settings.sandbox in ("local", "docker"):
+        parts[-1] += "\n" + _WORKSPACE
     if new_run:
         parts.append(_NEW_RUN)
     return "\n\n".join(parts)

@@ -21,8 +21,10 @@ from sandbox_chat.agent.ledger import Ledger
 from sandbox_chat.agent.turns import Reporter, Turn
 from sandbox_chat.events import ImageContent, Sink, TurnFinished
 from sandbox_chat.settings import Settings
-from sandbox_chat.tools.context import ToolContext
+from sandbox_chat.tools.attach import Attachments
+from sandbox_chat.tools.context import Ask, ToolContext, take_default
 from sandbox_chat.tools.images import picture_saver
+from sandbox_chat.tools.news import News
 
 if TYPE_CHECKING:
     from claude_agent_sdk import Message, ResultMessage
@@ -59,7 +61,8 @@ class ChatSession:
     ``session_id`` is a UUID; ``resume``: the conversation was begun in an earlier run. ``worker`` is ``None``
     when there is no sandbox. ``save_picture(data, mime, width, height)`` saves a picture of a tool.
     ``emit`` takes the events, on the loop. ``home`` is a private folder for the CLI's files, kept.
-    ``earlier`` is the last ``TurnFinished`` of a resumed session: its totals are carried on.
+    ``earlier`` is the last ``TurnFinished`` of a resumed session: its totals are carried on. ``ask`` asks the user
+    for a tool. ``output_dir`` is where the whole output of runs is kept whose answer was cut.
     All methods belong to one loop.
     """
 
@@ -75,6 +78,8 @@ class ChatSession:
         emit: Sink,
         home: Path,
         earlier: TurnFinished | None = None,
+        ask: Ask = take_default,
+        output_dir: Path | None = None,
     ) -> None:
         self._settings = settings
         self._session_id = session_id
@@ -84,6 +89,11 @@ class ChatSession:
         self._save_picture = save_picture
         self._home = home
         self._report = Reporter(settings, endpoint, emit, Ledger(resumed=resume, earlier=earlier))
+        self._report.offered = worker is not None
+        self._ask = ask
+        self._output_dir = output_dir
+        self._news = News(self._report.late_output)
+        self.attachments = Attachments(worker, settings, emit, self._news.add)
         self._model = self._model_sent = endpoint.model
         self._connector: Connector | None = None
         self._connection: Connection | None = None
@@ -130,6 +140,8 @@ class ChatSession:
     async def interrupt(self) -> None:
         """Stop the running turn, or the next one if none has begun. Returns at once; ``TurnFinished`` tells the end."""
         turn = self._current or (self._queue[0] if self._queue else None)
+        if turn is None or not turn.sent:
+            self.attachments.stop()
         if turn is None or turn.stopped.is_set():
             return
         turn.stopped_at = time.monotonic()
@@ -159,6 +171,7 @@ class ChatSession:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(1.0, limit / 3)):
                     await self._idle.wait()
+            self.attachments.stop()
             if self._opening is not None:
                 self._opening.cancel()
                 await asyncio.wait({self._opening}, timeout=LOST_CLOSE)
@@ -231,7 +244,13 @@ class ChatSession:
                     started=report.tool_started,
                     output=report.tool_output,
                     finished=report.tool_finished,
-                )
+                    news=self._news,
+                    ask=self._ask,
+                    progress=report.progress,
+                    before=self.attachments.restore,
+                    output_dir=self._output_dir,
+                ),
+                on_listed=self._listed,
             )
         report.translator = Translator(report.calls)
         return Connector(
@@ -245,7 +264,17 @@ class ChatSession:
             on_message=self._on_message,
             on_lost=self._on_lost,
             notify=report.warn,
+            info=self._worker.info if self._worker is not None else None,
         )
+
+    def sandbox_lost(self, reason: str) -> None:
+        """The sandbox is gone, with what was in it; ``reason`` is a sentence for the user, empty if they know."""
+        self.attachments.gone()
+        if reason and not self._closing:
+            self._report.sandbox_lost(reason)
+
+    def _listed(self) -> None:
+        self._report.listed = True
 
     def _on_message(self, message: Message) -> None:
         from claude_agent_sdk import ResultMessage, SystemMessage
@@ -306,7 +335,7 @@ class ChatSession:
         report = self._report
         try:
             connection = await self._unless_stopped(turn)
-            if connection is None:
+            if connection is None or not await self._attached(turn):
                 report.end(turn, interrupted=True)
                 return False
             await self._submit(turn, connection)
@@ -354,6 +383,17 @@ class ChatSession:
         connecting.add_done_callback(lambda task: task.cancelled() or task.exception())
         return None
 
+    async def _attached(self, turn: Turn) -> bool:
+        """Wait for the files that are on their way into the sandbox; false if the turn was interrupted meanwhile."""
+        if self.attachments.under_way:
+            waits = [asyncio.ensure_future(self.attachments.settled()), asyncio.ensure_future(turn.stopped.wait())]
+            try:
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for each in waits:
+                    each.cancel()
+        return not turn.stopped.is_set()
+
     async def _submit(self, turn: Turn, connection: Connection) -> None:
         report = self._report
         assert report.translator is not None and self._connector is not None
@@ -361,7 +401,10 @@ class ChatSession:
         self._heard = time.monotonic()
         turn.sent = True
         self._connector.recorded = True
-        await connection.query(turn.prompt)
+        report.forget_answer()
+        preface = self.attachments.preface()
+        await connection.query(f"{preface}\n\n{turn.prompt}" if preface else turn.prompt)
+        self.attachments.told()
         if turn.stopped.is_set() and turn.stopper is None:
             turn.stopper = asyncio.ensure_future(self._stop(turn, connection))
 

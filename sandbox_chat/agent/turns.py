@@ -12,15 +12,19 @@ from sandbox_chat.agent.calls import Calls
 from sandbox_chat.agent.endpoint import Endpoint
 from sandbox_chat.agent.errors import turn_error
 from sandbox_chat.agent.ledger import Ledger
+from sandbox_chat.agent.untooled import notice
 from sandbox_chat.events import (
     ContextUse,
     Event,
     Notice,
+    Progress,
     Sink,
     Status,
     Stream,
+    Text,
     TextContent,
     ToolOutput,
+    ToolStarted,
     TurnFinished,
     TurnStarted,
 )
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
 
 FAILED = "error_during_execution"
 """The subtype of a turn that has no result of the CLI; its own name for one that did not end well."""
+LOST_SAID = 40
+"""Characters of the reason of a loss by which it is recognised in a call's result."""
 TOOL_GRACE = 1.5
 """Seconds that tool calls may take to end after their turn: the sandbox kills what does not stop within 1 s."""
 
@@ -71,6 +77,13 @@ class Reporter:
         self.ledger = ledger
         self.translator: Translator | None = None
         """Set when the SDK has been imported."""
+        self.offered = False
+        """Whether the session has a sandbox."""
+        self.listed = False
+        """Whether the agent's program asked for its tools."""
+        self._said: list[str] = []  # of the answer, since the turn began
+        self._called = False
+        self._lost = ""  # why the sandbox was lost, until it is known whether a call's result says it
         self._call_ended = asyncio.Event()
 
     def status(self, state: str, text: str = "") -> None:
@@ -89,12 +102,17 @@ class Reporter:
         """Emit what a message of the CLI stands for."""
         if self.translator is not None:
             for event in self.translator.feed(message):
+                if isinstance(event, Text):
+                    self._said.append(event.text)
+                elif isinstance(event, ToolStarted):
+                    self._called = True
                 self._emit(event)
 
     # -- tools -----------------------------------------------------------------------------------------
 
     def tool_started(self, call_id: str, name: str, arguments: Mapping[str, Any]) -> None:
         """Our handler took on a call."""
+        self._called = True
         self._emit_if(self.calls.handler_started(call_id, name, arguments))
 
     def tool_output(self, call_id: str, stream: Stream, text: str, late: bool) -> None:
@@ -104,6 +122,9 @@ class Reporter:
 
     def tool_finished(self, call_id: str, outcome: ToolOutcome, duration_ms: int) -> None:
         """Our handler is done with a call."""
+        if self._lost and self._lost[:LOST_SAID] not in outcome.text:
+            self.warn(self._lost)  # the call was begun anew in another sandbox, and says nothing of it
+        self._lost = ""
         self._emit_if(
             self.calls.handler_finished(
                 call_id,
@@ -114,6 +135,21 @@ class Reporter:
             )
         )
         self._call_ended.set()
+
+    def sandbox_lost(self, reason: str) -> None:
+        """The sandbox is gone. The result of a call that runs may say so; otherwise a notice does."""
+        if self.calls.handling:
+            self._lost = reason
+        else:
+            self.warn(reason)
+
+    def late_output(self, call_id: str, stream: Stream, text: str) -> None:
+        """A thread of an ended call wrote something."""
+        self.tool_output(call_id, stream, text, True)
+
+    def progress(self, subject: str, label: str, done: int, total: int, over: bool) -> None:
+        """A transfer goes on."""
+        self._emit(Progress(subject=subject, label=label, done=done, total=total, over=over))
 
     async def calls_ended(self) -> None:
         """Wait a little for our handlers to end: their events belong to this turn."""
@@ -132,6 +168,10 @@ class Reporter:
         if not turn.begun:
             turn.begun = True
             self._emit(TurnStarted(turn_id=turn.turn_id, prompt=clean(turn.prompt)))
+
+    def forget_answer(self) -> None:
+        """A prompt goes out: what was said before is of another turn."""
+        self._said, self._called = [], False
 
     def close_blocks(self, *, interrupted: bool) -> None:
         """Finish the calls that nothing more will be told of, and the block that was being written."""
@@ -167,6 +207,10 @@ class Reporter:
     ) -> None:
         """Tell the end of a turn with its result. ``context`` is the CLI's account of the context, or empty."""
         assert self.translator is not None
+        if not aborted and not result.is_error and not self._called:
+            text = notice("\n".join(self._said), offered=self.offered, listed=self.listed)
+            if text:
+                self.warn(text)
         model_usage: Mapping[str, Any] | None = result.model_usage
         figures = self.ledger.turn(result.total_cost_usd, model_usage, result.usage)
         failed = result.is_error and not aborted

@@ -10,15 +10,28 @@ import os
 import resource
 import socket
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from .shell import Shell
+
+PACKAGES = (
+    "numpy",
+    "pandas",
+    "matplotlib",
+    "matplotlib.pyplot",
+    "matplotlib_inline.backend_inline",
+    "PIL.PngImagePlugin",
+)
+"""What ``warm_up`` imports, as far as it is there."""
 
 
 def serve(config: dict[str, Any]) -> None:
     """Serve the host over the socket ``config["fd"]``. Does not return.
 
     ``config`` also holds ``alone`` (the guest has a process namespace to itself), ``limits`` (resource
-    name to value, as in the ``resource`` module) and ``die_with_parent``, the host's process id where
-    nothing else ends the guest and its children with the host.
+    name to value, as in the ``resource`` module), ``preload`` (import the usual packages before the first word) and
+    ``die_with_parent``, the host's process id where nothing else ends the guest and its children with the host.
     """
     if config.get("die_with_parent"):
         from . import warden
@@ -27,12 +40,64 @@ def serve(config: dict[str, Any]) -> None:
     set_limits(config.get("limits", {}))
     gc.disable()  # nothing of what is loaded now is garbage
     sock = socket.socket(fileno=int(config["fd"]))
+    shell = ready_shell()
+    if config.get("preload"):
+        warm_up(shell)
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+    answer(shell, sock, config)
+
+
+def ready_shell() -> Shell:
+    """Return the shell of this process, not yet connected to anything."""
+    from .shell import make_shell
+
+    shell = make_shell()
+    sys.path.insert(0, "")
+    return shell
+
+
+def warm_up(shell: Shell) -> list[str]:
+    """Do once what is slow the first time: import the usual packages, draw a figure. Returns what was there.
+
+    Leaves no trace that code could notice but the modules that are loaded. What fails is left out.
+    """
+    import importlib
+
+    from .shell import NOWHERE
+
+    loaded = []
+    shell.link = NOWHERE
+    ipython: Any = shell
+    ipython.run_cell("None", silent=True)
+    for name in PACKAGES:
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+            loaded.append(name)
+    with contextlib.suppress(Exception):
+        frame = sys.modules["pandas"].DataFrame({"a": [1.5, 2.5], "b": ["x", "y"]})
+        ipython.display_formatter.format(frame)
+        ipython.display_formatter.format(frame.describe())
+    with contextlib.suppress(Exception):
+        pyplot: Any = sys.modules["matplotlib.pyplot"]
+        _, axes = pyplot.subplots()
+        axes.plot([0, 1], [1, 0], label="a")
+        axes.set(title="A", xlabel="x", ylabel="y")
+        axes.legend()
+        importlib.import_module("matplotlib_inline.backend_inline").flush_figures()
+    with contextlib.suppress(Exception):
+        sys.modules["matplotlib.pyplot"].close("all")
+    return loaded
+
+
+def answer(shell: Shell, sock: socket.socket, config: dict[str, Any]) -> NoReturn:
+    """Serve the host over ``sock`` with ``shell`` until the host is gone. ``config``: see ``serve``."""
     sock.set_inheritable(False)
 
     from . import files, processes
     from .link import Link
     from .protocol import VERSION
-    from .shell import make_shell
     from .streams import Outlets, Stream, ThreadCells
 
     link = Link(sock)
@@ -41,11 +106,7 @@ def serve(config: dict[str, Any]) -> None:
     outlets.restore()
     cells.install()
     link.listen()
-    shell = make_shell(link)
-    sys.path.insert(0, "")
-    gc.collect()
-    gc.freeze()
-    gc.enable()
+    shell.link = link
     alone = bool(config.get("alone"))
     os.register_at_fork(after_in_child=sock.close)
     link.send({"op": "hello", "protocol": VERSION, "python": sys.version.split()[0]})
@@ -57,6 +118,7 @@ def serve(config: dict[str, Any]) -> None:
             with contextlib.suppress(
                 Exception
             ):  # code may have used up all descriptors, or replaced os.listdir
+                processes.bury_many()
                 before = processes.others(alone=alone)
                 if alone:
                     link.on_stop = functools.partial(processes.freeze_if_many, processes.last_id())
@@ -97,5 +159,10 @@ def set_limits(limits: dict[str, int]) -> None:
 
 
 def main(argument: str) -> None:
-    """Run the guest as ``argument``, a JSON object, says."""
-    serve(json.loads(argument))
+    """Run the guest, or with ``warm_parent`` the warm parent of guests, as ``argument``, a JSON object, says."""
+    config = json.loads(argument)
+    if config.get("warm_parent"):
+        from . import zygote
+
+        zygote.serve(config)
+    serve(config)

@@ -32,6 +32,8 @@ MAX_JSON = 16 << 20
 """Bytes of the longest JSON part that either side accepts."""
 MAX_BLOB = 64 << 20
 """Bytes of the longest binary part that either side accepts."""
+MAX_PARTS = 1 << 20
+"""Bytes of a JSON part outside its texts, and texts in it. What is sent here has few, and millions take seconds to read."""
 
 Frame = tuple[dict[str, Any], bytes]
 
@@ -76,10 +78,21 @@ class FrameReader:
         return frames
 
     def _parse(self, start: int, end: int) -> dict[str, Any]:
+        body = bytes(self._buffer[start:end])
+        if end - start > MAX_PARTS and _crowded(body):
+            raise ProtocolError("a frame has too many parts")
         try:
-            message = json.loads(self._buffer[start:end])
+            message = json.loads(body)
         except (ValueError, RecursionError) as error:
             raise ProtocolError(f"a frame is not JSON: {error}") from None
         if not isinstance(message, dict):
             raise ProtocolError("a frame is not a JSON object")
         return message
+
+
+def _crowded(body: bytes) -> bool:
+    """True when there is more in ``body`` than a few long texts. Quick, whatever it holds."""
+    plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")  # what is left of quotation marks are texts' ends
+    if plain.count(b'"') > MAX_PARTS // 8:
+        return True
+    return sum(len(part) for part in plain.split(b'"')[::2]) > MAX_PARTS

@@ -13,12 +13,15 @@ import sys
 import traceback
 import types
 import warnings
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from IPython.core.autocall import ExitAutocall
+from IPython.core.display import Image
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.error import StdinNotImplementedError
+from IPython.core.formatters import DisplayFormatter
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets import Type
 from traitlets.config import Config
@@ -40,6 +43,7 @@ DEEP = 100
 """Frames above which a traceback is written in Python's own form: IPython's would take seconds."""
 MAX_MORE = 3
 """Tracebacks that are shown beside that of the code itself."""
+_HERE = os.path.dirname(settle.__code__.co_filename)  # noqa: PTH120 - it may be no path
 MAX_VALUE = 10_000
 """Characters kept of an exception's own text."""
 
@@ -84,6 +88,19 @@ class _Hook(DisplayHook):
         self._is_active = False
 
 
+class _Formatter(DisplayFormatter):
+    """Forms of a value. A picture that is bytes already stays bytes, instead of becoming text and bytes again."""
+
+    def format(self, obj: Any, include: Any = None, exclude: Any = None) -> Any:
+        """Return what the value looks like by MIME type, and facts about that."""
+        if type(obj) is Image and obj.embed and isinstance(obj.data, bytes):
+            mime = f"image/{obj.format}"
+            if mime in BYTE_MIMES:
+                return {mime: obj.data, "text/plain": repr(obj)}, {}
+        plain: Any = super()
+        return plain.format(obj, include=include, exclude=exclude)
+
+
 class Shell(InteractiveShell):
     """One namespace in which code is run piece by piece."""
 
@@ -107,6 +124,26 @@ class Shell(InteractiveShell):
         ipython.init_sys_modules()
         self.user_module.__dict__["__spec__"] = None
 
+    @contextlib.contextmanager
+    def _tee(self, channel: str) -> Iterator[None]:
+        """Keep no copy of what is written: IPython would hold all of it in memory for a history that nobody reads."""
+        yield
+
+    def init_display_formatter(self) -> None:
+        """Give values their forms by ``_Formatter``."""
+        ipython: Any = self
+        ipython.display_formatter = _Formatter(parent=self)
+        ipython.configurables.append(ipython.display_formatter)
+
+    def enable_gui(self, gui: Any = None) -> None:
+        """Accept any, as ``%matplotlib`` asks for one: there is no window here, and figures are shown in the answer."""
+
+    def _format_exception_for_storage(
+        self, exception: BaseException, *_args: Any, **_options: Any
+    ) -> dict[str, Any]:
+        """Format nothing: IPython would keep a second traceback for a history that nobody reads, and it takes long."""
+        return {"ename": type(exception).__name__, "evalue": "", "traceback": []}
+
     def showtraceback(self, *args: Any, **options: Any) -> None:
         """Format the present exception, undisturbed by a second interrupt."""
         if not self.link.here:  # a forked child fell out of its code; it is not the shell
@@ -115,11 +152,16 @@ class Shell(InteractiveShell):
         ipython: Any = super()
         with self.link.holding():
             error = sys.exc_info()[1]
+            if error is not None:
+                error.__traceback__ = _without_ours(error.__traceback__)
             if self.link.stopped and isinstance(error, KeyboardInterrupt):
                 # IPython's own format takes long, and who interrupts does not want to wait.
                 self.keep("".join(traceback.format_exception(error)))
                 return
-            if error is not None and sum(1 for _ in traceback.walk_tb(error.__traceback__)) > DEEP:
+            # IPython would write a group to standard error, beside the answer.
+            if isinstance(error, BaseExceptionGroup) or (
+                error is not None and sum(1 for _ in traceback.walk_tb(error.__traceback__)) > DEEP
+            ):
                 self.keep("".join(traceback.format_exception(error)))
                 return
             ipython.showtraceback(*args, **options)
@@ -223,6 +265,19 @@ class Shell(InteractiveShell):
         }
 
 
+def _without_ours(tb: types.TracebackType | None) -> types.TracebackType | None:
+    """Return a traceback without the frames of this package: they tell nobody what is wrong with the code."""
+    kept = []
+    while tb is not None:
+        if os.path.dirname(tb.tb_frame.f_code.co_filename) != _HERE:  # noqa: PTH120 - it may be no path
+            kept.append(tb)
+        tb = tb.tb_next
+    found: types.TracebackType | None = None
+    for one in reversed(kept):
+        found = types.TracebackType(found, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return found
+
+
 def _as_bytes(value: Any) -> bytes | None:
     if isinstance(value, bytes | bytearray):
         return bytes(value)
@@ -256,8 +311,21 @@ def _os_system(command: str | bytes) -> int:
     return -status if status < 0 else status << 8
 
 
-def make_shell(link: Link) -> Shell:
-    """Return a shell whose output goes to ``link``. There is one per process."""
+class _Nowhere:
+    """Takes what a shell that is not connected sends, and forgets it."""
+
+    last_cell = 0
+    here = True
+
+    def send(self, _message: dict[str, Any], _blob: bytes = b"") -> None:
+        """Do nothing."""
+
+
+NOWHERE: Any = _Nowhere()
+
+
+def make_shell() -> Shell:
+    """Return a shell whose output goes nowhere before its ``link`` is set. There is one per process."""
     import getpass
 
     config = Config()
@@ -268,7 +336,7 @@ def make_shell(link: Link) -> Shell:
     config.HistoryManager.enabled = False
     main = types.ModuleType("__main__")
     shell = Shell.instance(config=config, user_module=main)
-    shell.link = link
+    shell.link = NOWHERE
 
     make_leave: Any = _Leave
     leave = make_leave(shell)

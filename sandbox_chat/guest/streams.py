@@ -1,16 +1,19 @@
 """``sys.stdout`` and ``sys.stderr`` of the code, and where output of late threads goes.
 
 Text is written straight to file descriptor 1 or 2, as any program does, so that its order against
-the output of C code and child processes is kept. Only a thread that was started by a run which has
+the output of C code and child processes is kept; nothing waits in a buffer. One ``print`` is one write. Only a thread that was started by a run which has
 ended goes another way: what it writes is sent as a ``late`` frame with that run's id.
 """
 
 from __future__ import annotations
 
+import builtins
 import concurrent.futures
 import fcntl
+import functools
 import io
 import os
+import select
 import sys
 import threading
 from collections.abc import Callable
@@ -18,7 +21,10 @@ from typing import Any
 
 from .link import Link
 
+NO_OUTPUT = 4
+"""Exit code of a guest whose output streams were taken from it for good."""
 _LATE_CHUNK = 1 << 16
+_write = os.write  # also when code replaces it
 _SPARE_FROM = 200  # descriptors from here on are out of the way of code that closes a few
 
 
@@ -75,12 +81,25 @@ class Stream(io.TextIOBase):
                 self._link.send({"op": "late", "id": cell, "stream": self._stream, "text": part})
             return len(text)
         try:
-            data = memoryview(text.encode())
+            data = text.encode()
         except UnicodeEncodeError:
-            data = memoryview(settle(text).encode())
-        while data:
-            data = data[os.write(self._fd, data) :]
+            data = settle(text).encode()
+        try:
+            written = _write(self._fd, data)
+        except BlockingIOError:
+            written = 0
+        if written != len(data):
+            self._write_rest(memoryview(data)[written:])
         return len(text)
+
+    def _write_rest(self, data: memoryview) -> None:
+        while data:
+            try:
+                data = data[_write(self._fd, data) :]
+            except BlockingIOError:  # a program that shares the pipe made it so
+                poller = select.poll()
+                poller.register(self._fd, select.POLLOUT)
+                poller.poll(1000)
 
 
 class Outlets:
@@ -90,11 +109,14 @@ class Outlets:
     """
 
     def __init__(self, out: Stream, err: Stream) -> None:
+        """Also makes ``print`` one that writes each line with its end at once."""
+        builtins.print = _whole_print(builtins.print)
         self._streams = {"stdout": out, "stderr": err}
         self._spares = {
             name: fcntl.fcntl(stream.fileno(), fcntl.F_DUPFD_CLOEXEC, _SPARE_FROM)
             for name, stream in self._streams.items()
         }
+        self._places = {name: _place(fd) for name, fd in self._spares.items()}
 
     def restore(self) -> None:
         """Make both what they were at the beginning."""
@@ -103,19 +125,39 @@ class Outlets:
             setattr(sys, name, stream)
             setattr(sys, f"__{name}__", stream)
             fd, spare = stream.fileno(), self._spares[name]
-            try:
-                if not _same(fd, spare):
-                    os.dup2(spare, fd)
-            except OSError:  # the spare was closed as well: then there is nothing to be done
+            if _place(fd) == self._places[name]:
                 continue
+            if _place(spare) != self._places[name]:  # swapped or closed as well: nothing could ever be printed again
+                os._exit(NO_OUTPUT)
+            os.dup2(spare, fd)
 
 
-def _same(fd: int, other: int) -> bool:
-    wanted = os.fstat(other)
+def _whole_print(plain: Any) -> Any:
+    """Return a ``print`` that gives a ``Stream`` its whole text in one write: half the system calls."""
+
+    @functools.wraps(plain)
+    def print(
+        *values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: Any = False
+    ) -> None:
+        __tracebackhide__ = True
+        stream = getattr(sys, "stdout", None) if file is None else file
+        if type(stream) is not Stream or type(sep) is not str or type(end) is not str:
+            plain(*values, sep=sep, end=end, file=file, flush=flush)
+        elif len(values) == 1:
+            stream.write(str(values[0]) + end)
+        else:
+            stream.write(sep.join(map(str, values)) + end)
+
+    return print
+
+
+def _place(fd: int) -> tuple[int, int]:
+    """Return what is open under ``fd``, as numbers; zeros when nothing is."""
     try:
-        return os.path.samestat(os.fstat(fd), wanted)
+        found = os.fstat(fd)
     except OSError:
-        return False
+        return 0, 0
+    return found.st_dev, found.st_ino
 
 
 class ThreadCells:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sandbox_chat.sandbox.base import BackEnd
+    from sandbox_chat.sandbox.remote import Remote
     from sandbox_chat.sandbox.worker import SandboxWorker
     from sandbox_chat.settings import Settings
 
-__all__ = ["make_worker", "probe"]
+__all__ = ["end", "leftovers", "limits_report", "make_worker", "probe", "warm_report", "remotes"]
 
 
 def probe(settings: Settings) -> tuple[bool, str]:
@@ -18,6 +19,72 @@ def probe(settings: Settings) -> tuple[bool, str]:
     from sandbox_chat.sandbox import local
 
     return local.probe(settings)
+
+
+def limits_report(settings: Settings) -> list[str]:
+    """Return which limits the code has under these settings on this machine, a sentence each. Starts nothing."""
+    from sandbox_chat.sandbox import notes
+
+    return notes.report(settings)
+
+
+def remotes(settings: Settings, kind: str, *, session_id: str = "") -> list[Remote]:
+    """Return all sandboxes of ours of a kind (``e2b``, ``docker``) that are alive; of other kinds there are none.
+
+    Blocks until the cloud or the daemon has answered. Raises ``SandboxError`` with a sentence.
+    """
+    if kind == "e2b":
+        from sandbox_chat.sandbox import e2b_list
+
+        return e2b_list.list_sandboxes(settings, session_id)
+    if kind == "docker":
+        from sandbox_chat.sandbox import docker_list
+
+        return docker_list.list_containers(settings)
+    return []
+
+
+def leftovers(settings: Settings, *, session_id: str = "") -> list[Remote]:
+    """Return those of the settings' kind that a crashed run has left: nobody else will end them.
+
+    ``session_id``: a chat that is open here; what another process made for it counts as left. Blocks, see ``remotes``.
+    """
+    return [found for found in remotes(settings, settings.sandbox, session_id=session_id) if found.left]
+
+
+def end(settings: Settings, wanted: Sequence[Remote]) -> list[Remote]:
+    """End sandboxes that ``remotes`` gave; return those that are gone now. Blocks.
+
+    Tries each; raises the last ``SandboxError`` only when none could be ended.
+    """
+    from sandbox_chat.sandbox.base import SandboxError
+
+    gone: list[Remote] = []
+    problem: SandboxError | None = None
+    for one in wanted:
+        try:
+            if one.kind == "e2b":
+                from sandbox_chat.sandbox import e2b_list
+
+                e2b_list.kill(settings, one.id)
+                gone.append(one)
+            elif one.kind == "docker":
+                from sandbox_chat.sandbox import docker_list
+
+                if docker_list.kill(settings, [one.id]):
+                    gone.append(one)
+        except SandboxError as error:
+            problem = error
+    if problem is not None and not gone:
+        raise problem
+    return gone
+
+
+def warm_report(settings: Settings) -> tuple[bool, str]:
+    """Try for real whether local sandboxes are ready at once here; returns that and a sentence. Takes some seconds."""
+    from sandbox_chat.sandbox import warm
+
+    return warm.report(settings)
 
 
 def make_worker(

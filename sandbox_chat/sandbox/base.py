@@ -14,6 +14,8 @@ from sandbox_chat.events import Stream
 
 OutputSink = Callable[[Stream, str], None]
 """Takes output while code runs, or what comes after it. Called from the worker's thread; must return quickly."""
+RawSink = Callable[[Stream, bytes], None]
+"""Takes every byte of a run's output, without a bound. Called from the worker's thread; must return quickly."""
 Progress = Callable[[int, int], None]
 """Takes how far a transfer has come: bytes done, bytes in all. Called from the worker's thread; must return quickly."""
 
@@ -155,11 +157,13 @@ class Sandbox(Protocol):
         timeout: float,
         on_output: OutputSink | None = None,
         on_late: OutputSink | None = None,
+        on_raw: RawSink | None = None,
     ) -> Execution:
         """Run ``code`` in the persistent shell for at most ``timeout`` seconds.
 
         ``on_late`` gets what threads of this code write after it has ended, whenever that is noticed
-        (during later calls, ``keep`` among them). Failures of the code are in the ``Execution``;
+        (during later calls, ``keep`` among them). ``on_raw`` gets all output of the run itself, also what
+        ``on_output`` and the ``Execution`` leave out beyond the output limit. Failures of the code are in the ``Execution``;
         ``SandboxError`` means that the sandbox failed.
         """
 

@@ -14,6 +14,8 @@ ROOM = "/opt/sandbox"
 USER_ID = 1000
 """User and group id inside. Outside it is an ordinary user's."""
 HOME = "/home/user"
+WORKSPACE = "/workspace"
+"""Where a shared folder of this machine is, if the user asked for one."""
 HOME_MB = 256
 """Room in the home folder: caches of libraries, nothing that is wanted later."""
 SHARED_MB = 256
@@ -49,15 +51,27 @@ class Plan:
     environ: dict[str, str]
     command: tuple[str, ...]
     disk_mb: int
+    workspace: Path | None = None
+    """Folder of this machine that the sandbox may write, at ``WORKSPACE``."""
+    warm_parent: bool = False
+    """It is to make sandboxes inside itself: it keeps what that needs, and must not run anybody's code."""
     data: dict[str, str] = field(default_factory=lambda: dict(_DATA))
 
-    def arguments(self, sources: list[str], data_fds: dict[str, int], seccomp_fd: int) -> list[str]:
-        """Return bubblewrap's arguments before the command; ``sources`` are the present places of the binds, in order."""
+    @property
+    def sources(self) -> list[Path]:
+        """The folders and files of this machine that are bound, in order."""
+        return [*(bind.source for bind in self.binds), *([self.workspace] if self.workspace else [])]
+
+    def arguments(self, sources: list[str], data_fds: dict[str, int], seccomp_fd: int | None) -> list[str]:
+        """Return bubblewrap's arguments before the command.
+
+        ``sources`` are the present places of ``self.sources``. A warm parent has no filter of system calls (``None``).
+        """
         args = [
             "--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts",
-            "--unshare-cgroup-try", "--disable-userns", "--assert-userns-disabled",
+            "--unshare-cgroup-try",
             "--uid", str(USER_ID), "--gid", str(USER_ID), "--hostname", "sandbox",
-            "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--seccomp", str(seccomp_fd),
+            "--die-with-parent", "--new-session", "--cap-drop", "ALL",
             *_tmpfs("/tmp", self.disk_mb, "1777"),  # noqa: S108 - inside the sandbox
             "--ro-bind", "/usr", "/usr", *_system(),
         ]  # fmt: skip
@@ -65,14 +79,20 @@ class Plan:
             args += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
         for target, fd in data_fds.items():
             args += ["--ro-bind-data", str(fd), target]
+        if seccomp_fd is not None:
+            args += ["--seccomp", str(seccomp_fd)]
+        args += ["--proc", "/proc"]
+        if not self.warm_parent:  # with either of these, no sandbox could be made inside
+            args += ["--ro-bind", "/proc/sys", "/proc/sys", "--disable-userns", "--assert-userns-disabled"]
         args += [
-            "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys",
             "--dev", "/dev", *_tmpfs("/dev/shm", SHARED_MB, "1777"), "--remount-ro", "/dev",  # noqa: S108
             *_tmpfs(HOME, min(HOME_MB, self.disk_mb), "0700"),
             "--symlink", "/tmp", "/var/tmp", "--dir", "/run",  # noqa: S108
         ]  # fmt: skip
-        for bind, source in zip(self.binds, sources, strict=True):
+        for bind, source in zip(self.binds, sources, strict=False):
             args += ["--ro-bind", source, bind.target]
+        if self.workspace is not None:
+            args += ["--bind", sources[len(self.binds)], WORKSPACE]
         return [*args, "--remount-ro", "/", "--chdir", "/tmp"]  # noqa: S108
 
 

@@ -1,11 +1,295 @@
-"""The docker back end."""
+"""The Docker back end: the guest in a container without network, rights or a writable disk.
+
+The program that runs containers (``docker`` or ``podman``) is called as a command with attached standard streams,
+which are the only channel. In the container, ``guest/relay`` is the first process.
+"""
 
 from __future__ import annotations
 
-from sandbox_chat.sandbox.base import BackEnd, SandboxUnavailable
+import base64
+import contextlib
+import dataclasses
+import json
+import os
+import secrets
+import signal
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from sandbox_chat.sandbox import bwrap, docker_program, local, notes, seccomp, spawn, watch, workspace
+from sandbox_chat.sandbox.base import (
+    BackEnd,
+    Capabilities,
+    Execution,
+    OutputSink,
+    RawSink,
+    SandboxError,
+    SandboxInfo,
+    SandboxUnavailable,
+)
+from sandbox_chat.sandbox.docker_link import Container
+from sandbox_chat.sandbox.guest_sandbox import KEEP_EVERY, GuestSandbox
+from sandbox_chat.sandbox.remote import marks
 from sandbox_chat.settings import Settings
+
+USER = 60978
+"""User and group id in our own image: one that no distribution gives to anybody."""
+NOBODY = 65534
+"""User and group id in other images."""
+FONTS = "/opt/sandbox/fonts"
+"""Where our image has matplotlib's list of fonts."""
+INODES = 200_000
+"""Files that fit into /tmp."""
+SILENCE = 900.0
+"""Seconds without a word from here after which a container ends itself. Longer than a chat is likely to be suspended."""
+_PID_ROOM = 8  # the relay, and threads of the program that starts a container
+# What the program says when its connection to the daemon breaks.
+_CUT_OFF = ("connection reset", "broken pipe", "unexpected eof", "error waiting for container", "use of closed network")
+_MACHINES = ("x86_64", "aarch64")
+# The first thing that runs in a container: takes the guest's source from standard input.
+LOADER = """
+import json, os, sys
+if sys.version_info < (3, 11):
+    sys.exit("this Python is too old: " + sys.version.split()[0])
+def take(count):
+    data = b""
+    while len(data) < count:
+        part = os.read(0, count - len(data))
+        if not part:
+            os._exit(0)
+        data += part
+    return data
+box = json.loads(take(int.from_bytes(take(4), "big")))
+space = {"__name__": "sandbox_boot"}
+exec(compile(box["files"]["boot"], "<sandbox_boot>", "exec"), space)
+space["start"](box)
+"""
+
+
+class DockerSandbox(GuestSandbox):
+    """Code runs in a container of its own, which ends with the program."""
+
+    def __init__(self, settings: Settings, session_id: str = "") -> None:
+        super().__init__(settings)
+        self.info = info(settings)
+        self.name = f"sandbox-chat-{secrets.token_hex(6)}"
+        """Name of the container."""
+        self._session_id = session_id
+        self._container: Container | None = None
+
+    def run_code(
+        self,
+        code: str,
+        *,
+        timeout: float,
+        on_output: OutputSink | None = None,
+        on_late: OutputSink | None = None,
+        on_raw: RawSink | None = None,
+    ) -> Execution:
+        """See ``Sandbox.run_code``; also says when a limit of the container struck."""
+        before = dict(self._container.counts) if self._container is not None else {}
+        done = super().run_code(code, timeout=timeout, on_output=on_output, on_late=on_late, on_raw=on_raw)
+        after = self._container.counts if self._container is not None else {}
+        found = list(done.notes)
+        if after.get("pids", 0) > before.get("pids", 0):
+            found += notes.of_limits(done, self.settings, at_process_limit=True, isolated=True)
+        if after.get("oom", 0) > before.get("oom", 0) and done.stopped != "died":
+            found.append(
+                "A process in the sandbox was killed because all of them used more than "
+                f"{self.settings.sandbox_memory_mb:,} MB of memory together (SANDBOX_CHAT_SANDBOX_MEMORY_MB)."
+            )
+        return dataclasses.replace(done, notes=tuple(dict.fromkeys(found)))
+
+    def _spawn(self) -> Container:
+        program = docker_program.find(self.settings)
+        command = [program, *arguments(self.settings, self.name, self._session_id)]
+        first = box(self.settings)
+        try:
+            # In a session of its own: Ctrl-C at the terminal is for the chat, and so no signal reaches it. When
+            # this process ends in whatever way, its input ends, and it sees the container off.
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                env=docker_program.environ(),
+                cwd="/",
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise SandboxUnavailable(
+                f"{program} cannot be run: {error.strerror}. {docker_program.INSTEAD}"
+            ) from None
+        self._container = Container(process, first, self._describe, self._remove)
+        return self._container
+
+    def _explain(self, reason: str) -> SandboxError:
+        if self._container is not None:
+            self._container.gone(1.0)
+        return docker_program.explain(self.settings, reason)
+
+    def _remove(self) -> None:
+        """Make the container go in the background, whatever becomes of this process."""
+        with contextlib.suppress(OSError, SandboxError):
+            subprocess.Popen(
+                [docker_program.find(self.settings), "rm", "--force", "--volumes", self.name],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=docker_program.environ(),
+                cwd="/",
+                start_new_session=True,
+            )
+
+    def _describe(self, guest: int | None, program: int, said: str) -> str:
+        counts = self._container.counts if self._container is not None else {}
+        return describe(self.settings, guest, program, said, counts)
 
 
 def back_end(settings: Settings, session_id: str = "") -> BackEnd:
-    """Return how the worker makes sandboxes of this kind. Starts nothing."""
-    raise SandboxUnavailable("The sandbox 'docker' is not part of this version. Use --sandbox local (Linux).")
+    """Return how the worker makes containers. Starts nothing. Raises ``SandboxUnavailable`` for bad settings."""
+    docker_program.find(settings)
+    network(settings)
+    user_id(settings, workspace.check(settings))
+    return BackEnd(lambda: DockerSandbox(settings, session_id), info(settings))
+
+
+def info(settings: Settings) -> SandboxInfo:
+    """Return what this back end is with these settings."""
+    return SandboxInfo(
+        "docker",
+        f"{Path(settings.docker_command).name} container",
+        capabilities=Capabilities(network=settings.docker_network != "none"),
+        keep_every=KEEP_EVERY,
+    )
+
+
+def network(settings: Settings) -> str:
+    """Return the network of containers. Raises ``SandboxUnavailable`` for one that would undo the isolation."""
+    name = settings.docker_network or "none"
+    if name == "host" or name.startswith(("container:", "ns:", "-")):
+        raise SandboxUnavailable(
+            f"SANDBOX_CHAT_DOCKER_NETWORK={name} would let code reach the services of this machine. Use none, or the "
+            "name of a Docker network that lets out only what you allow."
+        )
+    return name
+
+
+def user_id(settings: Settings, folder: Path | None) -> int:
+    """Return the user id of code: one that nobody has, or that of the owner of the shared folder, to write to it."""
+    if folder is None:
+        own = docker_program.image(settings).rpartition("/")[2].partition(":")[0] == "sandbox-chat"
+        return USER if own else NOBODY
+    owner = folder.stat().st_uid
+    if owner == 0:
+        raise SandboxUnavailable(
+            f"The folder {folder} cannot be shared with the sandbox: it belongs to root, and code does not run as "
+            "root. Give it to an ordinary user (chown), or leave SANDBOX_CHAT_SANDBOX_WORKSPACE empty."
+        )
+    return owner
+
+
+def arguments(settings: Settings, name: str, session_id: str) -> list[str]:
+    """Return the arguments with which the program runs a container named ``name``."""
+    folder = workspace.check(settings)
+    user = user_id(settings, folder)
+    memory = f"{settings.sandbox_memory_mb}m"
+    files = settings.sandbox_file_mb << 20
+    room = f"rw,exec,nosuid,nodev,nr_inodes={INODES}"
+    home = min(bwrap.HOME_MB, settings.sandbox_disk_mb)
+    args = [
+        "run", "--interactive", "--rm", "--name", name, "--pull", "never", "--log-driver", "none",
+        # The relay is the first process and does what an init does. One above it would leave it open to
+        # signals from the code, whose user is its own.
+        "--init=false", "--sig-proxy=false", "--stop-signal", "SIGKILL",
+        "--read-only", "--network", network(settings), "--cap-drop", "ALL",
+        "--security-opt", "no-new-privileges", "--user", f"{user}:{user}",
+        "--memory", memory, "--memory-swap", memory, "--pids-limit", str(settings.sandbox_processes + _PID_ROOM),
+        "--ulimit", "core=0:0", "--ulimit", "nofile=4096:4096", "--ulimit", f"fsize={files}:{files}",
+        "--tmpfs", f"/tmp:{room},mode=1777,size={settings.sandbox_disk_mb}m",
+        "--tmpfs", f"{bwrap.HOME}:{room},mode=0700,uid={user},gid={user},size={home}m",
+        "--shm-size", f"{bwrap.SHARED_MB}m", "--ipc", "private", "--hostname", "sandbox", "--workdir", "/tmp",
+        "--entrypoint", "python3",
+    ]  # fmt: skip
+    if settings.sandbox_cpus:
+        args += ["--cpus", f"{settings.sandbox_cpus:g}"]
+    if folder is not None:
+        args += ["--mount", f"type=bind,source={folder},target=/workspace"]
+    for key, value in marks(session_id, "").items():
+        args += ["--label", f"{key}={value}"]
+    for key, value in variables().items():
+        args += ["--env", f"{key}={value}"]
+    return [*args, docker_program.image(settings), "-s", "-P", "-X", "utf8", "-c", LOADER]
+
+
+def variables() -> dict[str, str]:
+    """Return what the environment inside gets beside the image's own: nothing of this program's but the time zone."""
+    threads = str(min(os.cpu_count() or 1, 8))
+    values = {
+        "HOME": bwrap.HOME,
+        "USER": "user",
+        "LOGNAME": "user",
+        "SHELL": "/bin/sh",
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "NO_COLOR": "1",
+        "TMPDIR": "/tmp",  # noqa: S108 - in the container
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        "OMP_NUM_THREADS": threads,
+        "OPENBLAS_NUM_THREADS": threads,
+        "MKL_NUM_THREADS": threads,
+    }
+    if zone := os.environ.get("TZ", "")[:64]:
+        values["TZ"] = zone
+    return values
+
+
+def box(settings: Settings) -> bytes:
+    """Return what a container gets first: the source of what runs in it, and its configuration."""
+    folder = spawn.guest_folder()
+    filters = {}
+    for machine in _MACHINES:
+        program = seccomp.program(machine)
+        assert program is not None
+        filters[machine] = base64.b64encode(program).decode("ascii")
+    # The number of processes is limited for the container. By user id it would be for all containers together.
+    limits = {name: value for name, value in local.limits(settings).items() if name != "NPROC"}
+    content = {
+        "files": {file.stem: file.read_text("utf-8") for file in folder.glob("*.py")},
+        "config": {"guest": {"alone": True, "limits": limits}, "filters": filters, "fonts": FONTS, "cpu_seconds": settings.sandbox_cpu_seconds, "silence": SILENCE},
+    }
+    data = json.dumps(content, separators=(",", ":")).encode("ascii")
+    return len(data).to_bytes(4, "big") + data
+
+
+def describe(settings: Settings, guest: int | None, program: int, said: str, struck: Mapping[str, int]) -> str:
+    """Return a sentence about how a container ended.
+
+    ``guest`` is the guest's exit code as the relay told it, ``None`` when it could not; ``program`` that of
+    the program that ran the container, ``said`` its last words, ``struck`` how often which limit did.
+    """
+    if guest is None:
+        low = said.lower()
+        if program < 0:
+            return f"The {settings.docker_command} program that held the sandbox was ended."
+        if program != 0 and any(word in low for word in _CUT_OFF):
+            what = f"The daemon of {settings.docker_command} ended or does not answer, and so the sandbox is lost."
+            return f"{what} ({docker_program.shorten(said)})"
+        if said.strip():
+            return said.strip()
+        if program == 137:
+            return "The container was killed from outside, or it ran out of memory."
+        return f"The container ended by itself (exit code {program})."
+    if guest == -signal.SIGKILL and struck.get("cpu"):
+        return (
+            f"The sandbox was ended because its processes used more than {settings.sandbox_cpu_seconds:,} seconds of "
+            "processor time since a run began (SANDBOX_CHAT_SANDBOX_CPU_SECONDS)."
+        )
+    if guest == -signal.SIGKILL and struck.get("oom"):
+        return watch.memory_sentence(settings.sandbox_memory_mb << 20)
+    return spawn.how_it_ended(guest)
+
+

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping
 from typing import Any
 
 from sandbox_chat.events import Stream
-from sandbox_chat.sandbox.base import CodeError, Execution, OutputSink, RichOutput, StopReason
+from sandbox_chat.sandbox.base import CodeError, Execution, OutputSink, RawSink, RichOutput, StopReason
 from sandbox_chat.sandbox.collect import Collector
 
 STREAMS: tuple[Stream, Stream] = ("stdout", "stderr")
@@ -27,14 +28,17 @@ _BYTE_MIMES = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp"))
 class Run:
     """Gathers one run."""
 
-    def __init__(self, number: int, sink: OutputSink | None, limit: int) -> None:
-        """``sink`` gets live output, up to ``limit`` characters of each stream; the same is kept."""
+    def __init__(
+        self, number: int, sink: OutputSink | None, limit: int, on_raw: RawSink | None = None
+    ) -> None:
+        """``sink`` gets live output, up to ``limit`` characters of each stream; the same is kept. ``on_raw`` gets all."""
         self.number = number
         self.done = False
         self.error: CodeError | None = None
         self.flush_at = float("inf")
         """When queued live output is to be handed on (monotonic seconds)."""
         self._sink = sink
+        self._on_raw = on_raw
         self._limit = limit
         self._collectors = {name: Collector(limit) for name in STREAMS}
         self._outputs: list[RichOutput] = []
@@ -45,6 +49,8 @@ class Run:
 
     def take(self, stream: Stream, data: bytes) -> None:
         """Take output from a pipe."""
+        if self._on_raw is not None:
+            self._on_raw(stream, data)
         self._show(stream, self._collectors[stream].feed(data))
 
     def accept(self, message: Mapping[str, Any], blob: bytes) -> bool:
@@ -79,7 +85,8 @@ class Run:
         for name in STREAMS:
             self._show(name, self._collectors[name].feed(b"", final=True))
         if self._dropped:
-            self.take("stderr", f"[{self._dropped} more results or displays were not kept]\n".encode())
+            text = f"[{self._dropped} more results or displays were not kept]\n"
+            self._show("stderr", self._collectors["stderr"].feed(text.encode()))
         self.flush(force=True)
         return Execution(
             stdout=self._collectors["stdout"].text(),
@@ -91,7 +98,7 @@ class Run:
         )
 
     def _keep(self, output: RichOutput) -> None:
-        size = sum(len(value) for value in output.data.values())
+        size = sum(map(sys.getsizeof, output.data.values()))  # of text too: a character takes up to four bytes
         if len(self._outputs) >= MAX_OUTPUTS or self._bytes + size > MAX_OUTPUT_BYTES:
             self._dropped += 1
         elif output.data:

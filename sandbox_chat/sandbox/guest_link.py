@@ -21,6 +21,7 @@ from sandbox_chat.sandbox.base import (
     FileEntry,
     OutputSink,
     Progress,
+    RawSink,
     SandboxFileError,
     SandboxLost,
     StopReason,
@@ -41,8 +42,17 @@ _MAX_COMPLAINT = 600  # characters of what a guest that did not start has said
 _SLOW_AFTER = 32 << 20
 _SLOW_PAUSE = 0.002
 
+# Output that comes line by line is left to gather for a moment, so that not each line costs a turn of both sides.
+_SMALL = 1 << 14
+_MANY_PIECES = 20
+_GATHER_PAUSE = 0.001
+
 SLOWEST = 1 << 20
 """Bytes that a transfer must move in each second, after its first ``FILE_TIMEOUT`` seconds: no guest can drip for ever."""
+MAX_PATH = 4096
+"""Characters of a path or name that comes back: no system has longer ones."""
+MAX_SIZE = 1 << 62
+"""Bytes of the largest file that is believed in."""
 LATE_RUNS = 64
 """Runs whose late output still finds its way; that of older ones is dropped."""
 
@@ -77,11 +87,16 @@ class GuestLink(Wire):
                 raise self._lost(text or reason)
 
     def execute(
-        self, code: str, timeout: float, sink: OutputSink | None, on_late: OutputSink | None = None
+        self,
+        code: str,
+        timeout: float,
+        sink: OutputSink | None,
+        on_late: OutputSink | None = None,
+        on_raw: RawSink | None = None,
     ) -> Execution:
         """Run ``code``. Raises ``SandboxLost`` when the guest was gone before it could take the code."""
         self.look()
-        run = Run(self._next(), sink, self._limit)
+        run = Run(self._next(), sink, self._limit, on_raw)
         if on_late is not None:
             self._late_sinks[run.number] = on_late
             while len(self._late_sinks) > LATE_RUNS:
@@ -105,7 +120,7 @@ class GuestLink(Wire):
                 part = source.read(min(FILE_CHUNK, size - done)) if done < size else b""
                 request = {"op": "write", "path": path, "append": done > 0}
                 reply, _ = self._request(request, deadline + done / SLOWEST, part)
-                full = str(reply.get("path", ""))
+                full = str(reply.get("path", ""))[:MAX_PATH]
                 done += len(part)
                 if on_progress is not None:
                     on_progress(done, size)
@@ -155,10 +170,11 @@ class GuestLink(Wire):
         if not isinstance(rows, list) or not isinstance(folder, str):
             raise self._broken()
         found = []
+        folder = folder[:MAX_PATH].rstrip("/")
         for row in rows[:limit]:
             match row:
                 case [str(name), bool(is_dir), int(size)]:
-                    found.append(FileEntry(f"{folder.rstrip('/')}/{name}", is_dir, max(size, 0)))
+                    found.append(FileEntry(f"{folder}/{name[:MAX_PATH]}", is_dir, min(max(size, 0), MAX_SIZE)))
                 case _:
                     raise self._broken()
         return found
@@ -213,12 +229,14 @@ class GuestLink(Wire):
         """Read until the run is over; stop it when its time is up or when asked to. Returns why it ended early."""
         stopped: StopReason = ""
         ask_at = kill_at = float("inf")
-        total = 0
+        total = pieces = 0
 
         while True:
             limit = min(ask_at, kill_at) if stopped else deadline
             try:
-                total += self._wait(min(limit, run.flush_at), run.take)
+                read = self._wait(min(limit, run.flush_at), run.take)
+                total += read
+                pieces += 0 < read < _SMALL
                 for message, blob in self._take():
                     if not run.accept(message, blob):
                         raise self._broken()
@@ -237,6 +255,8 @@ class GuestLink(Wire):
             run.flush()
             if total > _SLOW_AFTER:
                 time.sleep(_SLOW_PAUSE)
+            elif 0 < read < _SMALL and pieces > _MANY_PIECES:
+                time.sleep(_GATHER_PAUSE)
             now = time.monotonic()
             if not stopped:
                 with self._lock:

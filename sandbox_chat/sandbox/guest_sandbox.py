@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from typing import BinaryIO
 
-from sandbox_chat.sandbox import spawn
+from sandbox_chat.sandbox import notes, spawn
 from sandbox_chat.sandbox.base import (
     Execution,
     FileEntry,
     OutputSink,
     Progress,
+    RawSink,
     SandboxClosed,
     SandboxError,
     SandboxInfo,
     SandboxLost,
 )
 from sandbox_chat.sandbox.guest_link import GuestLink
+from sandbox_chat.sandbox.guest_wire import Channel
+from sandbox_chat.sandbox.watch import Bounds, Watch
 from sandbox_chat.settings import Settings
 
 KEEP_EVERY = 0.5
@@ -34,7 +38,12 @@ class GuestSandbox:
         self._lock = threading.Lock()
         self._started: spawn.Started | None = None
         self._link: GuestLink | None = None
+        self._watch: Watch | None = None
         self._closed = False
+
+    def _bounds(self) -> Bounds | None:
+        """What the watchdog holds all processes together to; ``None`` when they are not this machine's to watch."""
+        return None
 
     def _spawn(self) -> spawn.Started:
         """Start a guest. Raises ``SandboxUnavailable`` when it cannot be had."""
@@ -47,14 +56,19 @@ class GuestSandbox:
     def start(self) -> None:
         """Start the guest and wait until it answers."""
         started = self._spawn()
-        link = GuestLink(started.channel, output_limit=self.settings.output_limit)
+        watch, channel = self._watched(started)
+        link = GuestLink(channel, output_limit=self.settings.output_limit)
         with self._lock:
-            self._started, self._link = started, link
+            self._started, self._link, self._watch = started, link, watch
             closed = self._closed
         if closed:
             link.close()
         try:
+            if watch is not None:
+                watch.prepare()
             link.hello(self.settings.start_timeout)
+            if watch is not None:
+                watch.start()
         except SandboxLost as lost:
             self._finish()
             if self._closed:
@@ -68,9 +82,22 @@ class GuestSandbox:
         timeout: float,
         on_output: OutputSink | None = None,
         on_late: OutputSink | None = None,
+        on_raw: RawSink | None = None,
     ) -> Execution:
         """See ``Sandbox.run_code``."""
-        return self._use().execute(code, timeout, on_output, on_late)
+        link, watch = self._use(), self._watch
+        at_limit = False
+        if watch is not None:
+            watch.begin()
+        try:
+            done = link.execute(code, timeout, on_output, on_late, on_raw)
+        finally:
+            if watch is not None:
+                at_limit = watch.end()
+        found = notes.of_limits(
+            done, self.settings, at_process_limit=at_limit, isolated=self.info.safe
+        )
+        return dataclasses.replace(done, notes=(*done.notes, *found)) if found else done
 
     def interrupt(self) -> None:
         """See ``Sandbox.interrupt``."""
@@ -109,11 +136,13 @@ class GuestSandbox:
         """See ``Sandbox.close``. Waits at most about a second for the process to be gone."""
         with self._lock:
             self._closed = True
-            link, started = self._link, self._started
+            link, started, watch = self._link, self._started, self._watch
         if link is not None:
             link.close()
         if started is not None:
             _reap(started)
+        if watch is not None:
+            watch.stop()
 
     def release(self) -> None:
         """Close the descriptors too; only from the thread that drives this back end, after ``close``."""
@@ -126,13 +155,24 @@ class GuestSandbox:
             raise SandboxError("The sandbox was used before it was started.")
         return self._link
 
+    def _watched(self, started: spawn.Started) -> tuple[Watch | None, Channel]:
+        """Return the watchdog of a guest that was just started, and its channel, which knows the limit that struck."""
+        bounds, channel = self._bounds(), started.channel
+        if bounds is None:
+            return None, channel
+        root: int = getattr(started, "root_pid", 0) or started.process.pid
+        watch = Watch(root, bounds, channel.kill)
+        return watch, dataclasses.replace(channel, ended=lambda: watch.explain(channel.ended()))
+
     def _finish(self) -> None:
         with self._lock:
-            link, started = self._link, self._started
+            link, started, watch = self._link, self._started, self._watch
             self._link = None
         if link is not None and started is not None:
             link.close()
             _reap(started)
+            if watch is not None:
+                watch.stop()
             link.release()
 
 

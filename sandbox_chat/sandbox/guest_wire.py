@@ -6,6 +6,8 @@ capped, and on nonsense the sandbox is killed. What the frames mean is ``guest_l
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import select
 import socket
@@ -24,6 +26,7 @@ FILE_TIMEOUT = 60.0
 """Seconds for a file operation; a long transfer gets more, by what it has moved."""
 FILE_CHUNK = 8 << 20
 _CHUNK = 1 << 16
+_PIPE_SIZE = 1 << 18  # code that writes much waits less for its reader
 _CHECK_EVERY = 0.5  # a dead process is noticed within this time even if something holds its socket open
 
 Take = Callable[[Stream, bytes], None]
@@ -64,6 +67,8 @@ class Wire:
             self._poller.register(fd, select.POLLIN)
         for fd in self._pipes:
             os.set_blocking(fd, False)
+            with contextlib.suppress(OSError, AttributeError):  # more than this user may have, or no Linux
+                fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
         self._eof = False
 
     def close(self) -> None:

@@ -5,8 +5,9 @@ bubblewrap must not be run by root. But an ordinary user cannot reach an interpr
 root's home. So, in a mount namespace of this process alone, what the sandbox needs is bound to a place
 that everyone can reach, the user id is dropped, and bubblewrap is executed, which binds it onward.
 
-Run as ``python launcher.py JSON`` with ``{"uid", "gid", "parent", "stage", "sources": [path, …], "command": […]}``;
-source number n is then at ``stage/n``. Errors are a sentence on standard error, and exit code 1.
+Run as ``python launcher.py JSON`` with ``{"uid", "gid", "parent", "stage", "sources": [path, …], "writable": [n, …],
+"command": […]}``; source number n is then at ``stage/n``, read-only unless it is among the writable ones, which must
+belong to ``uid``. Errors are a sentence on standard error, and exit code 1.
 """
 
 from __future__ import annotations
@@ -57,12 +58,17 @@ def main(argument: str) -> NoReturn:
     mount("stage", stage, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=0755,size=1m")
     for number, fd in enumerate(opened):
         place = f"{stage}/{number}"
-        if stat.S_ISDIR(os.fstat(fd).st_mode):
+        facts = os.fstat(fd)
+        # Its owner may have put something else at its path since it was looked at.
+        if number in task["writable"] and (facts.st_uid != task["uid"] or not stat.S_ISDIR(facts.st_mode)):
+            fail(f"{task['sources'][number]} is not what it was a moment ago.")
+        if stat.S_ISDIR(facts.st_mode):
             os.mkdir(place, 0o755)  # noqa: PTH102 - this script is plain system calls
         else:
             os.close(os.open(place, os.O_CREAT | os.O_WRONLY, 0o644))
         mount(f"/proc/self/fd/{fd}", place, None, _MS_BIND)
-        mount("none", place, None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
+        read_only = 0 if number in task["writable"] else _MS_RDONLY
+        mount("none", place, None, _MS_BIND | _MS_REMOUNT | read_only | _MS_NOSUID | _MS_NODEV)
     try:
         os.setgroups([])
         os.setresgid(task["gid"], task["gid"], task["gid"])

@@ -9,12 +9,17 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sandbox_chat.sandbox import bwrap, seccomp, spawn
+from sandbox_chat.sandbox import bwrap, seccomp, spawn, workspace
 from sandbox_chat.sandbox.base import BackEnd, Capabilities, SandboxError, SandboxInfo, SandboxUnavailable
 from sandbox_chat.sandbox.environment import PythonEnvironment, find
 from sandbox_chat.sandbox.guest_sandbox import KEEP_EVERY, GuestSandbox
+from sandbox_chat.sandbox.watch import Bounds, bounds_of
 from sandbox_chat.settings import Settings
+
+if TYPE_CHECKING:
+    from sandbox_chat.sandbox.warm import Warm
 
 LOCAL = SandboxInfo("local", "local sandbox", keep_every=KEEP_EVERY)
 UNSAFE = SandboxInfo(
@@ -41,29 +46,43 @@ class LocalSandbox(GuestSandbox):
         settings: Settings,
         *,
         prepare: Callable[[PythonEnvironment], None] | None = None,
+        warm: Warm | None = None,
+        only_warm: bool = False,
     ) -> None:
+        """``prepare`` is called when it runs; ``warm`` gives one that is ready, if it can (else it must, ``only_warm``)."""
         super().__init__(settings)
         self._prepare = prepare
+        self._warm = warm
+        self._only_warm = only_warm
         self._environment: PythonEnvironment | None = None
+        self.is_warm = False
+        """True when it came from a warm parent, or was started ahead of need."""
 
     def start(self) -> None:
         """Start the sandbox. Raises ``SandboxUnavailable`` when isolation cannot be had."""
-        super().start()
+        try:
+            super().start()
+        except SandboxUnavailable:
+            if self._only_warm or not self.is_warm:
+                raise
+            self._warm = None  # what is kept ready only saves time
+            super().start()
         if self._prepare is not None and self._environment is not None:
             self._prepare(self._environment)
 
+    def _bounds(self) -> Bounds | None:
+        return bounds_of(self.settings, folders=("/tmp", "/dev/shm", bwrap.HOME))  # noqa: S108 - inside
+
     def _spawn(self) -> spawn.Started:
-        if sys.platform != "linux":
-            raise SandboxUnavailable(
-                f"The local sandbox needs Linux, and this is {platform.system()}. Use --sandbox docker or "
-                f"--sandbox e2b. {WAYS_OUT}"
-            )
-        filter_program = seccomp.program()
-        if filter_program is None:
-            raise SandboxUnavailable(
-                f"The local sandbox does not know this machine's processor ({platform.machine()}). {WAYS_OUT}"
-            )
-        program = find_bubblewrap()
+        self.is_warm = False
+        if self._warm is not None:
+            started = self._warm.spawn()
+            if started is not None:
+                self.is_warm = True
+                return started
+            if self._only_warm:
+                raise SandboxUnavailable(f"There is no warm sandbox: {self._warm.state}")
+        program, filter_program = needed()
         self._environment = find(self.settings.sandbox_python)
         return spawn.in_bubblewrap(make_plan(self.settings, self._environment), program, filter_program)
 
@@ -79,6 +98,9 @@ class UnsafeLocal(GuestSandbox):
     """Code runs as a plain process of this user, with all that the user may do. Never chosen by itself."""
 
     info = UNSAFE
+
+    def _bounds(self) -> Bounds | None:
+        return bounds_of(self.settings) if sys.platform == "linux" else None
 
     def _spawn(self) -> spawn.Started:
         if sys.platform == "win32":
@@ -119,15 +141,47 @@ def back_end(settings: Settings, session_id: str = "") -> BackEnd:
             "The local sandbox needs Linux. On this system, use --sandbox docker or --sandbox e2b. "
             + WAYS_OUT
         )
+    workspace.check(settings)
     preparer = prepare.Preparer(settings)
-    return BackEnd(lambda: LocalSandbox(settings, prepare=preparer.begin), LOCAL, on_close=preparer.close)
+    if not settings.sandbox_warm:
+        return BackEnd(lambda: LocalSandbox(settings, prepare=preparer.begin), LOCAL, on_close=preparer.close)
+    from sandbox_chat.sandbox.warm import Warm
+
+    warm = Warm(settings, preparer)
+
+    def close() -> None:
+        preparer.close()
+        warm.close()
+
+    return BackEnd(
+        lambda: LocalSandbox(settings, prepare=preparer.begin, warm=warm),
+        LOCAL,
+        on_close=close,
+        warm=warm.start,
+    )
+
+
+def needed() -> tuple[Path, bytes]:
+    """Return what isolation needs: bubblewrap, and the filter of system calls. Raises ``SandboxUnavailable``."""
+    if sys.platform != "linux":
+        raise SandboxUnavailable(
+            f"The local sandbox needs Linux, and this is {platform.system()}. Use --sandbox docker or "
+            f"--sandbox e2b. {WAYS_OUT}"
+        )
+    filter_program = seccomp.program()
+    if filter_program is None:
+        raise SandboxUnavailable(
+            f"The local sandbox does not know this machine's processor ({platform.machine()}). {WAYS_OUT}"
+        )
+    return find_bubblewrap(), filter_program
 
 
 def limits(settings: Settings) -> dict[str, int]:
-    """Return the resource limits of a guest, in bytes and counts."""
+    """Return the resource limits of each process of a guest, in bytes and counts."""
     memory = settings.sandbox_memory_mb << 20
     return {
-        "DATA": memory,
+        # Below the limit of all together: one process that wants too much gets a MemoryError and keeps its variables.
+        "DATA": memory - memory // 16,
         # Memory shared between processes is not data; this bounds it, with room for mapped libraries.
         "AS": memory + (4 << 30),
         "FSIZE": settings.sandbox_file_mb << 20,
@@ -145,8 +199,18 @@ def guest_command(python: PythonEnvironment, folder: str, config: dict[str, obje
     return (str(python.executable), "-S", "-s", "-P", "-X", "utf8", "-c", spawn.BOOT, folder, text)
 
 
-def make_plan(settings: Settings, python: PythonEnvironment) -> bwrap.Plan:
-    """Return the plan of a sandbox with ``python`` and what the cache holds for it."""
+def guest_config(settings: Settings) -> dict[str, object]:
+    """Return what a guest in bubblewrap is told, cold or warm."""
+    return {"alone": True, "limits": limits(settings)}
+
+
+def make_plan(
+    settings: Settings, python: PythonEnvironment, *, preload: bool = False, warm_parent: bool = False
+) -> bwrap.Plan:
+    """Return the plan of a sandbox with ``python`` and what the cache holds for it.
+
+    ``preload``: it imports the usual packages before it answers. ``warm_parent``: the plan of a parent of sandboxes.
+    """
     from sandbox_chat.sandbox import prepare
 
     guest = f"{bwrap.ROOM}/guest"
@@ -158,8 +222,17 @@ def make_plan(settings: Settings, python: PythonEnvironment) -> bwrap.Plan:
     if cached.bytecode is not None:
         binds.append(bwrap.Bind(cached.bytecode, f"{bwrap.ROOM}/bytecode"))
         environ["PYTHONPYCACHEPREFIX"] = f"{bwrap.ROOM}/bytecode"
-    config: dict[str, object] = {"alone": True, "limits": limits(settings)}
-    return bwrap.Plan(tuple(binds), environ, guest_command(python, guest, config), settings.sandbox_disk_mb)
+    config = guest_config(settings) | {"preload": preload}
+    if warm_parent:
+        config = {"warm_parent": True, "home": bwrap.HOME}
+    return bwrap.Plan(
+        tuple(binds),
+        environ,
+        guest_command(python, guest, config),
+        settings.sandbox_disk_mb,
+        workspace=workspace.check(settings),
+        warm_parent=warm_parent,
+    )
 
 
 def find_bubblewrap() -> Path:

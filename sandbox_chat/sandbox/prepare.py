@@ -7,6 +7,7 @@ its own, in the background, and are bound read-only into later sandboxes.
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import os
 import shutil
@@ -24,6 +25,8 @@ from sandbox_chat.settings import Settings
 _TIMEOUT = 180.0
 _MAX_FONTS = 16 << 20
 _MAX_BYTECODE = 512 << 20
+_ROOM_MB = 1024
+_PROCESSES = 64
 _NEW = ".new-"
 _ABANDONED = 3600.0
 """Seconds after which something half made is a killed program's: making takes at most a few minutes."""
@@ -108,12 +111,13 @@ class Preparer:
             )
             self._thread.start()
 
-    def wait(self, timeout: float) -> None:
-        """Wait until what was begun is done."""
+    def wait(self, timeout: float) -> bool:
+        """Wait until what was begun is done, at most ``timeout`` seconds; returns whether nothing is under way."""
         with self._lock:
             thread = self._thread
         if thread is not None:
             thread.join(timeout)
+        return thread is None or not thread.is_alive()
 
     def close(self) -> None:
         """Stop. Any thread, any number of times."""
@@ -128,7 +132,7 @@ class Preparer:
     def _make(self, python: PythonEnvironment, have: Cached) -> None:
         from sandbox_chat.sandbox.local import LocalSandbox
 
-        sandbox = LocalSandbox(self._settings)
+        sandbox = LocalSandbox(_roomy(self._settings))
         with self._lock:
             if self._closed:
                 return
@@ -151,6 +155,19 @@ class Preparer:
         finally:
             sandbox.close()
             sandbox.release()
+
+
+def _roomy(settings: Settings) -> Settings:
+    """Return settings under which the caches can be made, however little the user gives to code."""
+    return dataclasses.replace(
+        settings,
+        sandbox_memory_mb=max(settings.sandbox_memory_mb, _ROOM_MB),
+        sandbox_disk_mb=max(settings.sandbox_disk_mb, _ROOM_MB),
+        sandbox_file_mb=max(settings.sandbox_file_mb, _ROOM_MB),
+        sandbox_processes=max(settings.sandbox_processes, _PROCESSES),
+        sandbox_cpu_seconds=0,
+        sandbox_workspace=None,
+    )
 
 
 def _clear_abandoned(place: Path) -> None:

@@ -1,8 +1,8 @@
 """The system call filter of the local sandbox, as a classic BPF program made here.
 
 It is a second wall behind the namespaces: it takes away calls that reach into the kernel's rarely
-used parts, that look into other processes, that make new namespaces, or that hide memory from the
-limits. Everything else is allowed, so that scientific libraries work as ever.
+used parts, that look into other processes or watch files, that make new namespaces, or that hide memory
+from the limits. Everything else is allowed, so that scientific libraries work as ever.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ _NR, _ARCH, _ARG0, _ARG1 = 0, 4, 16, 24  # offsets in struct seccomp_data; low h
 # NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 _NEW_NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C  # put characters into a terminal's input
+_SETLEASE, _NOTIFY = 1024, 1026  # make others wait at a file; tell of what others do in a folder
 # UNIX, INET, INET6, NETLINK. Not among them: VSOCK, which no network namespace shuts off, and ALG, PACKET, …
 _FAMILIES = (1, 2, 10, 16)
 
@@ -38,13 +39,14 @@ class _Machine:
     ioctl: int
     socket: int
     socketpair: int
+    fcntl: int
     denied: dict[str, int]
     foreign_from: int = 0
     """Numbers from here on belong to another calling convention (x32); 0 if there is none."""
 
 
 _X86_64 = _Machine(
-    audit=0xC000003E, clone=56, ioctl=16, socket=41, socketpair=53, foreign_from=0x40000000,
+    audit=0xC000003E, clone=56, ioctl=16, socket=41, socketpair=53, fcntl=72, foreign_from=0x40000000,
     denied={
         "shmget": 29, "ptrace": 101, "syslog": 103, "uselib": 134, "ustat": 136, "sysfs": 139,
         "vhangup": 153, "modify_ldt": 154, "pivot_root": 155, "_sysctl": 156, "adjtimex": 159, "chroot": 161,
@@ -53,6 +55,8 @@ _X86_64 = _Machine(
         "create_module": 174, "init_module": 175, "delete_module": 176, "get_kernel_syms": 177,
         "query_module": 178, "quotactl": 179, "nfsservctl": 180, "lookup_dcookie": 212,
         "clock_settime": 227, "kexec_load": 246, "add_key": 248, "request_key": 249, "keyctl": 250,
+        # They tell when other programs of this machine use the files that the sandbox sees.
+        "inotify_init": 253, "inotify_add_watch": 254, "inotify_init1": 294,
         "migrate_pages": 256, "unshare": 272, "move_pages": 279, "perf_event_open": 298,
         "fanotify_init": 300, "name_to_handle_at": 303, "open_by_handle_at": 304, "clock_adjtime": 305,
         "setns": 308, "process_vm_readv": 310, "process_vm_writev": 311, "kcmp": 312, "finit_module": 313,
@@ -60,9 +64,9 @@ _X86_64 = _Machine(
     },
 )  # fmt: skip
 _AARCH64 = _Machine(
-    audit=0xC00000B7, clone=220, ioctl=29, socket=198, socketpair=199,
+    audit=0xC00000B7, clone=220, ioctl=29, socket=198, socketpair=199, fcntl=25,
     denied={
-        "lookup_dcookie": 18, "umount2": 39, "mount": 40, "pivot_root": 41, "nfsservctl": 42, "chroot": 51,
+        "lookup_dcookie": 18, "inotify_init1": 26, "inotify_add_watch": 27, "umount2": 39, "mount": 40, "pivot_root": 41, "nfsservctl": 42, "chroot": 51,
         "vhangup": 58, "quotactl": 60, "acct": 89, "unshare": 97, "kexec_load": 104, "init_module": 105,
         "delete_module": 106, "clock_settime": 112, "syslog": 116, "ptrace": 117, "reboot": 142,
         "sethostname": 161, "setdomainname": 162, "settimeofday": 170, "adjtimex": 171, "shmget": 194,
@@ -103,6 +107,15 @@ def program(machine: str = "") -> bytes | None:
         [
             _op(_JUMP_EQ, _TIOCSTI, 1, 0),
             _op(_JUMP_EQ, _TIOCLINUX, 0, 1),
+            _op(_RETURN, _ERRNO | errno.EPERM),
+        ],
+    )
+    code += _look(
+        known.fcntl,
+        _ARG1,
+        [
+            _op(_JUMP_EQ, _SETLEASE, 1, 0),
+            _op(_JUMP_EQ, _NOTIFY, 0, 1),
             _op(_RETURN, _ERRNO | errno.EPERM),
         ],
     )

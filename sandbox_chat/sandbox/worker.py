@@ -20,6 +20,7 @@ from sandbox_chat.sandbox.base import (
     FileEntry,
     OutputSink,
     Progress,
+    RawSink,
     Sandbox,
     SandboxClosed,
     SandboxError,
@@ -90,12 +91,15 @@ class SandboxWorker:
         timeout: float,  # noqa: ASYNC109 - the limit of the code, kept by the back end
         on_output: OutputSink | None = None,
         on_late: OutputSink | None = None,
+        on_raw: RawSink | None = None,
     ) -> Execution:
         """Run ``code``; see ``Sandbox.run_code``. Cancelling interrupts it and waits until the sandbox is idle."""
         return await self._await(
             Job(
                 "run",
-                lambda sandbox: sandbox.run_code(code, timeout=timeout, on_output=on_output, on_late=on_late),
+                lambda sandbox: sandbox.run_code(
+                    code, timeout=timeout, on_output=on_output, on_late=on_late, on_raw=on_raw
+                ),
             )
         )
 

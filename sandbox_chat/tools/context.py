@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sandbox_chat.events import Content, ImageContent, Stream, TextContent
+from sandbox_chat.events import Choice, Content, ImageContent, Stream, TextContent
 from sandbox_chat.settings import Settings
 from sandbox_chat.text import bound
+from sandbox_chat.tools.news import News
 
 if TYPE_CHECKING:
     from sandbox_chat.sandbox.worker import SandboxWorker
+
+
+CUT_ROOM = 100
+"""Characters that the line about what was cut may take."""
+
+
+class ToolInputError(Exception):
+    """The call asks for what cannot be done. The message tells the model what to do instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +59,44 @@ class ToolOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """What a tool asks the user; see ``events.ApprovalRequested`` for the fields. All text is clean."""
+
+    kind: str
+    question: str
+    detail: str
+    choices: tuple[Choice, ...]
+    default: str
+    tool_use_id: str = ""
+
+
+Ask = Callable[[Question], Awaitable[str]]
+"""Asks the user and returns the name of the chosen answer; waits without limit. Cancelling withdraws the question."""
+
+
+async def take_default(question: Question) -> str:
+    """Answer a question where nobody can be asked."""
+    return question.default
+
+
+def no_progress(subject: str, label: str, done: int, total: int, over: bool) -> None:
+    """Show no progress."""
+
+
+async def nothing_first() -> None:
+    """Have nothing to do before a call."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolContext:
     """The surroundings of the tools of one session. All callbacks are called on the session's loop.
 
     ``save_picture(data, mime)`` saves a PNG or JPEG and returns where. ``started(id, name, input)``,
     ``output(id, stream, text, late)`` and ``finished(id, outcome, duration_ms)`` tell of a call; their first
     argument is the model's tool use id, the name is the tool's full one. ``late``: after the call had ended.
+    ``news`` is what the model hears with its next run. ``ask`` asks the user. ``progress`` tells how far a transfer
+    has come (see ``events.Progress``). ``before`` is awaited before each call. ``output_dir`` is where the whole
+    output of a run is kept whose answer had to be cut; ``None``: nowhere.
     """
 
     worker: SandboxWorker
@@ -63,9 +105,15 @@ class ToolContext:
     started: Callable[[str, str, Mapping[str, Any]], None]
     output: Callable[[str, Stream, str, bool], None]
     finished: Callable[[str, ToolOutcome, int], None]
+    news: News
+    ask: Ask = take_default
+    progress: Callable[[str, str, int, int, bool], None] = no_progress
+    before: Callable[[], Awaitable[None]] = nothing_first
+    output_dir: Path | None = None
 
 
 def text_outcome(text: str, *, limit: int, is_error: bool = False) -> ToolOutcome:
     """Return an outcome of one text, the same for the model and the screen, cut to ``limit`` characters."""
-    text = bound(text, limit)
+    if len(text) > limit:
+        text = bound(text, limit - CUT_ROOM)
     return ToolOutcome((TextBlock(text),), (TextContent(text),), is_error=is_error)

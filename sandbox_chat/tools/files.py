@@ -1,19 +1,22 @@
-"""The file tools: write_file, read_file, read_image, list_files, download_file."""
+"""The file tools: write_file, read_file, read_image, list_files; download_file is in ``downloads.py``."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import posixpath
-import re
-import unicodedata
-from pathlib import Path
 from typing import Any
 
 from sandbox_chat.events import TextContent
 from sandbox_chat.sandbox.base import FileEntry
-from sandbox_chat.text import clean, clean_line
-from sandbox_chat.tools.context import TextBlock, ToolContext, ToolOutcome, text_outcome
+from sandbox_chat.text import bound, clean, clean_line
+from sandbox_chat.tools.context import (
+    CUT_ROOM,
+    TextBlock,
+    ToolContext,
+    ToolInputError,
+    ToolOutcome,
+    text_outcome,
+)
 from sandbox_chat.tools.images import ImageError, file_type, for_model, probe
 from sandbox_chat.tools.schemas import LIST_LIMIT
 
@@ -23,18 +26,13 @@ SNIFF_BYTES = 8192
 """So much of a file's beginning decides whether it is text."""
 CONTROL_SHARE = 0.02
 """A file with a larger share of control bytes is not text."""
-NAME_BYTES = 150
-"""Longest name of a downloaded file in UTF-8: file systems take 255, a suffix must still fit."""
-SAME_NAME_LIMIT = 1000
-"""Files of the same name that a downloads folder may hold."""
+
+CLEAN_LIMIT = 500_000
+"""Characters of a file up to which all of it is cleaned, and cut then: cleaning millions would hold everything up."""
+LISTED_NAME = 300
+"""Characters of a name in a listing."""
 
 _CONTROL = bytes(code for code in range(32) if code not in (7, 8, 9, 10, 12, 13, 27)) + b"\x7f"
-_UNSAFE = re.compile(r'[\\/:*?"<>|]')
-_RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
-
-
-class ToolInputError(Exception):
-    """The call asks for what cannot be done. The message tells the model what to do instead."""
 
 
 async def write_file(context: ToolContext, call_id: str, arguments: dict[str, Any]) -> ToolOutcome:
@@ -60,6 +58,8 @@ async def read_file(context: ToolContext, call_id: str, arguments: dict[str, Any
         raise ToolInputError(f"{clean(path)} is not a text file: {kind}, {len(data):,} bytes. {advice}")
     if not text:
         return _said(context, f"{clean(path)} is empty.")
+    if len(text) > CLEAN_LIMIT:
+        text = bound(text, context.settings.text_limit - CUT_ROOM)
     return _said(context, clean(text))
 
 
@@ -128,73 +128,13 @@ def listing(path: str, entries: list[FileEntry]) -> str:
     width = max(len(f"{entry.size:,}") for entry in shown)
     lines = [clean(path) + ":"]
     for entry in sorted(shown, key=lambda item: (not item.is_dir, item.path)):
-        name = clean_line(posixpath.basename(entry.path.rstrip("/")) or entry.path, NAME_BYTES * 2)
+        name = posixpath.basename(entry.path.rstrip("/")) or entry.path
+        name = clean_line(name[: 2 * LISTED_NAME], LISTED_NAME)
         size = "" if entry.is_dir else f"{entry.size:,}"
         lines.append(f"{size:>{width}}  {name}{'/' if entry.is_dir else ''}")
     if len(entries) > LIST_LIMIT:
         lines.append(f"[… more than {LIST_LIMIT} entries; list them with code to see all …]")
     return "\n".join(lines)
-
-
-async def download_file(context: ToolContext, call_id: str, arguments: dict[str, Any]) -> ToolOutcome:
-    """Copy a file from the sandbox to the user's downloads folder, never over another one."""
-    settings = context.settings
-    path = arguments["path"]
-    data = await context.worker.read_file(path, max_bytes=settings.download_limit)
-    name = safe_name(arguments.get("name") or posixpath.basename(path.rstrip("/")))
-    try:
-        target = await asyncio.to_thread(save_new, settings.downloads_path, name, data)
-    except OSError as error:
-        raise ToolInputError(
-            f"The file could not be saved on the user's computer: {clean(error.strerror or type(error).__name__)} "
-            f"({clean(str(settings.downloads_path))}). Tell the user; the folder is set by SANDBOX_CHAT_DOWNLOADS_DIR."
-        ) from None
-    return _said(context, f"Saved {clean(str(target))} on the user's computer ({len(data):,} bytes).")
-
-
-def safe_name(name: str) -> str:
-    """Return ``name`` as a plain file name: no path, no control or invisible characters, not hidden, not too long."""
-    name = unicodedata.normalize("NFC", name).replace("\\", "/")
-    name = posixpath.basename(name.rstrip("/"))
-    kept = "".join(
-        c for c in name if unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
-    )
-    kept = _UNSAFE.sub("_", kept).strip().strip(".").strip()
-    kept = kept.lstrip("-~") or "file"
-    if _RESERVED.fullmatch(kept):
-        kept = "_" + kept
-    stem, dot, suffix = kept.rpartition(".")
-    if not stem or len(suffix) > 20:
-        stem, dot, suffix = kept, "", ""
-    while len(f"{stem}{dot}{suffix}".encode()) > NAME_BYTES:
-        stem = stem[:-1]
-    return f"{stem.rstrip()}{dot}{suffix}"
-
-
-def save_new(folder: Path, name: str, data: bytes) -> Path:
-    """Write ``data`` to a new file in ``folder``; a name that is taken gets " (2)", " (3)". Returns the path.
-
-    Raises ``OSError``; then nothing is left behind.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    stem, dot, suffix = name.rpartition(".")
-    if not stem:
-        stem, dot, suffix = name, "", ""
-    for number in range(1, SAME_NAME_LIMIT + 1):
-        target = folder / (name if number == 1 else f"{stem} ({number}){dot}{suffix}")
-        try:
-            # O_EXCL also refuses a symbolic link that lies in wait under this name.
-            handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-        except FileExistsError:
-            continue
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-        except BaseException:
-            target.unlink(missing_ok=True)
-            raise
-        return target
-    raise FileExistsError(17, f"{SAME_NAME_LIMIT} files of that name exist already")
 
 
 def _said(context: ToolContext, text: str) -> ToolOutcome:

@@ -48,6 +48,13 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 
+PNG_CHUNKS = 1000
+"""Parts of a PNG before its pixels at most; a usual one has a few."""
+JPEG_SCANS = 100
+"""Passes over a JPEG's pixels at most: a progressive one has about ten, and each may take a second."""
+_SCAN = b"\xff\xda"  # cannot occur in a JPEG's pixels, and hardly elsewhere
+
+
 class ImageError(Exception):
     """The picture cannot be used. The message says why and what to do, for the model."""
 
@@ -76,13 +83,15 @@ def file_type(data: bytes) -> str:
 
 
 def probe(data: bytes) -> ImageInfo:
-    """Return type and size of a PNG or JPEG from its header, without decoding. Raises ``ImageError``."""
+    """Return type and size of a PNG or JPEG from its header, without decoding. Raises ``ImageError``.
+
+    A file that gives its size twice is refused: what one reader takes for small may be huge for the next.
+    So is one that would be drawn over and over again.
+    """
     kind = file_type(data)
     try:
         if kind == "image/png":
-            if data[12:16] != b"IHDR":
-                raise ImageError("The PNG file is damaged: it has no header.")
-            width, height = struct.unpack(">II", data[16:24])
+            width, height = _png_size(data)
         elif kind == "image/jpeg":
             width, height = _jpeg_size(data)
         else:
@@ -94,7 +103,29 @@ def probe(data: bytes) -> ImageInfo:
     return ImageInfo(kind, width, height)
 
 
+def _png_size(data: bytes) -> tuple[int, int]:
+    if data[12:16] != b"IHDR":
+        raise ImageError("The PNG file is damaged: it has no header.")
+    width, height = struct.unpack(">II", data[16:24])
+    at = 8
+    for number in range(PNG_CHUNKS):
+        if at + 8 > len(data):
+            break  # cut before its pixels: the decoder says so
+        length, name = struct.unpack(">I4s", data[at : at + 8])
+        if name == b"IHDR" and (number or length != 13):
+            raise ImageError("The PNG file is damaged: it has two headers.")
+        if name in (b"IDAT", b"IEND"):
+            break
+        at += 12 + length
+    else:
+        raise ImageError(f"The PNG file has more than {PNG_CHUNKS:,} parts before its pixels. Save it anew.")
+    return width, height
+
+
 def _jpeg_size(data: bytes) -> tuple[int, int]:
+    if data.count(_SCAN) > JPEG_SCANS:
+        raise ImageError(f"The JPEG file has more than {JPEG_SCANS} passes over its pixels. Save it anew.")
+    size: tuple[int, int] | None = None
     at = 2
     while at + 4 <= len(data):
         if data[at] != 0xFF:
@@ -107,10 +138,16 @@ def _jpeg_size(data: bytes) -> tuple[int, int]:
             at += 2
             continue
         if marker in _JPEG_FRAMES:
+            if size is not None:
+                raise ImageError("The JPEG file is damaged: it has two frame headers.")
             height, width = struct.unpack(">HH", data[at + 5 : at + 9])
-            return width, height
+            size = width, height
+        if marker == _SCAN[1]:
+            break
         at += 2 + int(struct.unpack(">H", data[at + 2 : at + 4])[0])
-    raise ImageError("The JPEG file is damaged: no frame was found in it.")
+    if size is None:
+        raise ImageError("The JPEG file is damaged: no frame was found in it.")
+    return size
 
 
 def picture_saver(
@@ -142,16 +179,19 @@ def for_model(data: bytes, *, side: int, max_bytes: int, max_pixels: int) -> Ima
 
     try:
         with Image.open(io.BytesIO(data), formats=("PNG", "JPEG")) as source:
+            if source.size != (info.width, info.height):  # before its pixels take any memory
+                raise ImageError("The picture is damaged: it says two different sizes.")
             source.load()
             plain = len(data) <= min(PLAIN_BYTES, max_bytes)
             if plain and max(source.size) <= side:
                 return ImageBlock(data, info.mime)
-            image: Image.Image = source.copy()
-    except (OSError, SyntaxError, ValueError, UnidentifiedImageError, Image.DecompressionBombError) as error:
+            image = _scaled(source, side)
+    except (OSError, SyntaxError, ValueError, UnidentifiedImageError) as error:
         raise ImageError(
             f"The picture cannot be decoded ({type(error).__name__}); it may be damaged."
         ) from None
-    image = _scaled(image, side)
+    except (Image.DecompressionBombError, MemoryError):
+        raise ImageError("The picture has far too many pixels to be decoded. Save it smaller.") from None
     if info.mime == "image/png":
         encoded = _encode(image, "PNG")
         if len(encoded) <= min(PLAIN_BYTES, max_bytes):

@@ -24,16 +24,24 @@ class LiveOutput:
     """Collects output on any thread and hands it to ``emit`` on ``loop``, cleaned, in pieces.
 
     An unfinished line that holds a carriage return (a progress bar) is held back until the line or the
-    call ends, so that only its last state is shown. After ``limit`` characters one line says that
-    no more is shown live. ``loop`` must be the loop of the thread that calls ``close``.
+    call ends, so that only its last state is shown, unless ``settle`` is false. After ``limit`` characters the
+    line ``stopped`` says that no more is shown. ``loop`` must be the loop of the thread that calls ``close`` and ``flush``.
     """
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, emit: Callable[[Stream, str], None], *, limit: int
+        self,
+        loop: asyncio.AbstractEventLoop,
+        emit: Callable[[Stream, str], None],
+        *,
+        limit: int,
+        stopped: str = STOPPED,
+        settle: bool = True,
     ) -> None:
         self._loop = loop
         self._emit = emit
         self._limit = limit
+        self._stopped = stopped
+        self._settle = settle
         self._room = limit
         self._dropped = False
         self._lock = threading.Lock()
@@ -51,8 +59,10 @@ class LiveOutput:
             if self._closed:
                 return
             if self._size > self._limit:
+                if self._dropped:
+                    return
                 self._dropped = True
-                return
+                stream, text = "stdout", ""  # only the flush is wanted, which says it
             self._parts.append((stream, text))
             self._size += len(text)
             if self._armed:
@@ -67,20 +77,20 @@ class LiveOutput:
         """Hand on what is left. On the loop's thread; output that comes later is dropped."""
         if self._timer is not None:
             self._timer.cancel()
-        self._flush()
+        self.flush()
         with self._lock:
             self._closed = True
         for stream in self._held:
             rest, self._held[stream] = self._held[stream], ""
             self._send(stream, rest)
-        if self._dropped and self._room >= 0:
-            self._emit("stdout", STOPPED)
+        self._say_stopped()
 
     def _arm(self) -> None:
         if not self._closed:  # one timer at a time: ``_armed`` is cleared by the flush
-            self._timer = self._loop.call_later(FLUSH_SECONDS, self._flush)
+            self._timer = self._loop.call_later(FLUSH_SECONDS, self.flush)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Hand on what is whole. On the loop's thread."""
         with self._lock:
             parts, self._parts = self._parts, []
             self._armed = False
@@ -92,13 +102,20 @@ class LiveOutput:
                 merged.append((stream, [text]))
         for stream, texts in merged:
             self._take(stream, "".join(texts))
+        if not self._settle:
+            self._say_stopped()
+
+    def _say_stopped(self) -> None:
+        if self._dropped and self._room >= 0:
+            self._room = -1
+            self._emit("stdout", self._stopped)
 
     def _take(self, stream: Stream, text: str) -> None:
         text = self._held[stream] + text
         end = text.rfind("\n") + 1
         lines, rest = text[:end], text[end:]
         held = ""
-        if "\r" in rest and len(rest) <= HELD_LIMIT:
+        if self._settle and "\r" in rest and len(rest) <= HELD_LIMIT:
             rest, held = "", rest
         elif (match := _UNFINISHED.search(rest)) is not None:
             rest, held = rest[: match.start()], rest[match.start() :]
@@ -115,6 +132,6 @@ class LiveOutput:
         self._line_open[stream] = not shown.endswith("\n")
         self._room -= len(shown)
         if self._room < 0:
-            shown = shown[: self._room] + STOPPED
+            shown = shown[: self._room] + self._stopped
         if shown:
             self._emit(stream, shown)

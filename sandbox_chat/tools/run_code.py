@@ -8,8 +8,9 @@ from typing import Any
 
 from sandbox_chat.events import Content, TextContent
 from sandbox_chat.sandbox.base import Execution
-from sandbox_chat.text import bound, bound_tail, clean_output
+from sandbox_chat.text import bound, bound_tail, clean, clean_output
 from sandbox_chat.tools.context import ImageBlock, TextBlock, ToolContext, ToolOutcome
+from sandbox_chat.tools.keeper import Kept, OutputKeeper
 from sandbox_chat.tools.images import ImageError, for_model, probe
 from sandbox_chat.tools.live import LiveOutput
 
@@ -17,6 +18,11 @@ TRACEBACK_LIMIT = 6000
 """Characters of a traceback: its end names the error; more of it is library code."""
 NOTES_LIMIT = 24
 """Notes about pictures at most: one for each that the model gets, and a few about what went wrong."""
+NOTE_LIMIT = 600
+"""Characters of one note of the back end."""
+NOTES_SHARE = 3
+"""All notes together may take so large a part of an answer: one third."""
+CUT_NOTE = "The output was longer than what one call can give you. Write long output to a file under /tmp and read the part that you need."
 SHOWN_LIMIT = 2_000_000
 """Characters of output and displays that are looked at."""
 MARKER_ROOM = 100
@@ -32,20 +38,53 @@ async def run_code(context: ToolContext, call_id: str, arguments: dict[str, Any]
         lambda stream, text: context.output(call_id, stream, text, False),
         limit=settings.output_limit,
     )
+    keeper = _keeper(context, call_id)
+    kept = None
     try:
         execution = await context.worker.run_code(
-            arguments["code"], timeout=float(timeout), on_output=live.feed
+            arguments["code"],
+            timeout=float(timeout),
+            on_output=live.feed,
+            on_late=context.news.late_sink(call_id),
+            on_raw=keeper.take if keeper is not None else None,
         )
     finally:
         live.close()
+        if keeper is not None:
+            kept = keeper.close()
+    if execution.fresh:
+        await context.before()  # what the user had put into the lost sandbox is put back at once
     pictures, blocks, notes = await _pictures(context, execution)
+    notes += context.news.take()
+    if kept is not None:
+        notes.append(CUT_NOTE)
     text = sections(execution, timeout=timeout, limit=settings.text_limit, notes=notes)
+    shown = f"{text}\n[note] {_kept_words(kept)}" if kept is not None else text
     return ToolOutcome(
         (TextBlock(text), *blocks),
-        (TextContent(text), *pictures),
+        (TextContent(shown), *pictures),
         is_error=not execution.ok,
         interrupted=execution.stopped == "interrupted",
     )
+
+
+def _keeper(context: ToolContext, call_id: str) -> OutputKeeper | None:
+    settings = context.settings
+    if context.output_dir is None or not settings.output_keep_mb:
+        return None
+    limit = settings.output_keep_mb * 1_000_000
+    return OutputKeeper(context.output_dir, call_id, spare=settings.text_limit, limit=limit)
+
+
+def _kept_words(kept: Kept) -> str:
+    """Say where the whole output lies: to the user only, whose computer it is."""
+    where = f"{clean(str(kept.path))} on this computer"
+    if kept.size < kept.total:
+        return (
+            f"The first {kept.size:,} of {kept.total:,} bytes of the output are in {where} "
+            "(SANDBOX_CHAT_OUTPUT_KEEP_MB)."
+        )
+    return f"The whole output ({kept.total:,} bytes) is in {where}."
 
 
 def sections(execution: Execution, *, timeout: int, limit: int, notes: list[str] | None = None) -> str:
@@ -58,6 +97,7 @@ def sections(execution: Execution, *, timeout: int, limit: int, notes: list[str]
     if not parts["traceback"]:
         del parts["traceback"]
     tail = "".join(f"\n[note] {note}" for note in _notes(execution, notes or []))
+    tail = bound(tail, limit // NOTES_SHARE)
     head = f"[success] {execution.ok}"
     room = max(limit - len(head) - len(tail) - MARKER_ROOM * len(parts), 0)
     shares = _share({name: len(text) for name, text in parts.items()}, room)
@@ -80,7 +120,7 @@ def _parts(execution: Execution, timeout: int) -> Iterator[tuple[str, str]]:
         stdout = bound(stdout, SHOWN_LIMIT)  # cleaning all that a run may display would take seconds
     yield "stdout", clean_output(stdout).rstrip("\n")
     yield "stderr", clean_output(execution.stderr).rstrip("\n")
-    yield "result", clean_output(execution.result_text).rstrip("\n")
+    yield "result", clean_output(bound(execution.result_text, SHOWN_LIMIT)).rstrip("\n")
     yield "error", _error(execution, timeout)
     if execution.error is not None:
         yield "traceback", clean_output(execution.error.traceback).rstrip("\n")
@@ -108,10 +148,10 @@ def _error(execution: Execution, timeout: int) -> str:
 
 
 def _notes(execution: Execution, more: list[str]) -> list[str]:
+    said = [clean(bound(note, NOTE_LIMIT)) for note in execution.notes[:NOTES_LIMIT]]
     if execution.fresh:
-        first = "This call ran in a new shell: the variables and imports of earlier calls are gone."
-        return [first, *more]
-    return more
+        said.insert(0, "This call ran in a new shell: the variables and imports of earlier calls are gone.")
+    return [*said, *more]
 
 
 def _share(needs: dict[str, int], room: int) -> dict[str, int]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sandbox_chat.sandbox.base import Capabilities
 from sandbox_chat.settings import Settings
 
 SERVER_NAME = "sandbox"
@@ -33,8 +34,9 @@ class ToolSpec:
         return TOOL_PREFIX + self.name
 
 
-def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
-    """Return the six tools, with the limits of ``settings`` in their descriptions and schemas."""
+def tool_specs(settings: Settings, can: Capabilities | None = None) -> tuple[ToolSpec, ...]:
+    """Return the six tools, with the limits of ``settings`` and of what the sandbox can do in their descriptions."""
+    network = "The internet is reachable" if can is not None and can.network else "There is no network"
     seconds = settings.run_timeout
     characters = f"{settings.text_limit:,}"
     image_mb = f"{settings.image_limit / 1e6:g}"
@@ -44,7 +46,7 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
             "run_code",
             "Run Python code in the sandbox's persistent shell; use it to compute, analyse, plot and test. Variables and "
             f"imports persist from call to call. Hard limits: {seconds} s a call (split longer work), "
-            f"about {characters} characters of output. Returns [success], [stdout], [stderr], [result] (value of the last "
+            f"about {characters} characters of output. {network}. Returns [success], [stdout], [stderr], [result] (value of the last "
             "expression), [error], [traceback]; open matplotlib figures come back as pictures.",
             _object(
                 {
@@ -89,7 +91,7 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
         ToolSpec(
             "download_file",
             "Copy a file from the sandbox to the user's computer, into their downloads folder. Use it when the user asks "
-            f"to have or keep a file. At most {settings.download_limit / 1e6:g} MB. An existing file is never replaced.",
+            f"to have or keep a file. At most {settings.download_limit / 1e6:g} MB. The user is asked before a file of that name is replaced.",
             _object(
                 {"path": path, "name": _text("Name to save it under; the file's own when left out.")},
                 ["path"],

@@ -21,15 +21,9 @@ from mcp.server import Server, ServerRequestContext
 from sandbox_chat import __version__
 from sandbox_chat.sandbox.base import SandboxError, SandboxFileError
 from sandbox_chat.text import clean
-from sandbox_chat.tools.context import ImageBlock, ToolContext, ToolOutcome, text_outcome
-from sandbox_chat.tools.files import (
-    ToolInputError,
-    download_file,
-    list_files,
-    read_file,
-    read_image,
-    write_file,
-)
+from sandbox_chat.tools.context import ImageBlock, ToolContext, ToolInputError, ToolOutcome, text_outcome
+from sandbox_chat.tools.downloads import download_file
+from sandbox_chat.tools.files import list_files, read_file, read_image, write_file
 from sandbox_chat.tools.run_code import run_code
 from sandbox_chat.tools.schemas import SERVER_NAME, ToolSpec, check_arguments, tool_specs
 
@@ -55,14 +49,18 @@ HANDLERS: Mapping[str, Handler] = {
 }
 
 
-def make_server(context: ToolContext) -> Server[dict[str, Any]]:
-    """Return the MCP server named ``sandbox`` with the six tools over ``context``."""
-    specs = {spec.name: spec for spec in tool_specs(context.settings)}
+def make_server(
+    context: ToolContext, on_listed: Callable[[], None] | None = None
+) -> Server[dict[str, Any]]:
+    """Return the MCP server named ``sandbox`` with the six tools over ``context``. ``on_listed``: they were asked for."""
+    specs = {spec.name: spec for spec in tool_specs(context.settings, context.worker.info.capabilities)}
     tools = [_tool(spec) for spec in specs.values()]
 
     async def on_list_tools(
         request: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
+        if on_listed is not None:
+            on_listed()
         return types.ListToolsResult(tools=tools)
 
     async def on_call_tool(
@@ -115,6 +113,7 @@ async def _guarded(
     if problem:
         return _failed(context, f"[error] {problem}")
     try:
+        await context.before()
         return await HANDLERS[spec.name](context, call_id, arguments)
     except CLIENT_ERRORS as error:
         return _failed(context, f"[error] {_words(context, error)}")

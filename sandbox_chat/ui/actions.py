@@ -49,6 +49,13 @@ CHAT_ACTIONS: tuple[Action, ...] = (
     Action(
         "screen.open_picture", "ctrl+o", "Open the picture", "The chosen call's picture over the whole screen"
     ),
+    Action(
+        "screen.attach",
+        "ctrl+l",
+        "Attach a file",
+        "Put a file of yours into the sandbox: /attach FILE in the composer",
+        priority=True,
+    ),
     Action("screen.end", "ctrl+end", "Go to the end", "To the newest line, and follow it", priority=True),
     Action(
         "screen.resume_waiting",

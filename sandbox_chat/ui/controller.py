@@ -37,6 +37,12 @@ class EngineLike(Protocol):
     def set_model(self, name: str) -> None:
         """Use another model from the next turn on."""
 
+    def attach(self, path: str, target: str = "") -> str:
+        """Put a file of the user's into the sandbox; returns its id, ``Attached`` tells the end."""
+
+    def answer(self, approval_id: str, choice: str, by: str = "user") -> None:
+        """Answer a question."""
+
     def prestart_sandbox(self) -> None:
         """Start the sandbox early, because code is likely to run."""
 
@@ -109,10 +115,10 @@ class Chat:
         return self.waiting.pop() if self.waiting else None
 
     def interrupt(self) -> bool:
-        """Stop the running turn. Returns false when nothing runs."""
-        if not self.busy or self.engine is None:
+        """Stop the running turn, or files on their way into the sandbox. Returns false when nothing runs."""
+        if self.engine is None or not (self.busy or self.state.attaching):
             return False
-        self.stopping = True
+        self.stopping = self.busy
         self.engine.interrupt()
         return True
 
@@ -121,6 +127,18 @@ class Chat:
         if self.engine is not None:
             self.engine.set_model(name)
             self.state.model = name
+
+    def attach_file(self, path: str, target: str) -> bool:
+        """Put a file into the sandbox. Returns false when there is no session to do it."""
+        if self.engine is None or self._over:
+            return False
+        self.engine.attach(path, target)
+        return True
+
+    def answer(self, approval_id: str, choice: str) -> None:
+        """Answer a question."""
+        if self.engine is not None:
+            self.engine.answer(approval_id, choice)
 
     def typing(self) -> None:
         """The person types: start the sandbox, once."""

@@ -25,7 +25,7 @@ def make_engine(
     """Make the real engine."""
     from sandbox_chat.engine import Engine
 
-    return Engine(settings, sink, resume=resume, replay=replay)
+    return Engine(settings, sink, resume=resume, replay=replay, asks=True)
 
 
 def run_terminal(settings: Settings, *, resume: str | None = None) -> int:

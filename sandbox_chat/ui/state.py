@@ -18,11 +18,14 @@ from sandbox_chat.text import clean_line
 
 ToolStatus = Literal["writing", "running", "ok", "failed", "interrupted"]
 Phase = Literal[
-    "starting", "connecting", "idle", "thinking", "writing", "coding", "running", "retrying", "lost", "closed"
-]
+    "starting", "connecting", "idle", "thinking", "writing", "coding", "running", "asking", "retrying", "lost", "closed",
+]  # fmt: skip
 
 OUTPUT_LIMIT = 200_000
 """Characters of live output kept of one call: half from its start, half from its end."""
+
+LATE_LIMIT = 40_000
+"""The same of its background output, which is bounded where it comes from."""
 
 DRAFT_LIMIT = 200_000
 """Characters of arguments kept while the model writes them; the whole comes with ``tool_started``."""
@@ -108,6 +111,7 @@ class ToolCall:
     started: datetime | None = None
     duration_ms: int | None = None
     output: OutputBuffer = field(default_factory=OutputBuffer)
+    late: OutputBuffer = field(default_factory=lambda: OutputBuffer(LATE_LIMIT))
     content: tuple[ev.Content, ...] = ()
     revision: int = 0
     """Grows with every change, so that a view knows when to draw again."""
@@ -180,6 +184,12 @@ class ChatState:
     finished: bool = False
     tool_revision: int = 0
     """Grows with every change of any tool call."""
+    questions: dict[str, ev.ApprovalRequested] = field(default_factory=dict)
+    """Open questions to the user by their id, oldest first."""
+    remarks: int = 0
+    """Entries of the transcript that belong to no turn and are to be seen before the first one."""
+    transfers: dict[str, ev.Progress] = field(default_factory=dict, compare=False)
+    """Files on their way, by subject. They pass and are not in a replayed state."""
     _ended: int = field(default=0, repr=False, compare=False)
     """So many turns from the first on have surely ended: they are not looked at for each event again."""
 
@@ -211,12 +221,23 @@ class ChatState:
             return "starting"
         if self.agent == "connecting":
             return "connecting"
-        return self.activity if self.busy else "idle"
+        if not self.busy:
+            return "idle"
+        return "asking" if any(asked.tool_use_id for asked in self.questions.values()) else self.activity
 
     @property
     def running_tools(self) -> list[ToolCall]:
         """Calls that have not ended, oldest first."""
         return [tool for tool in self.tools.values() if tool.open]
+
+    @property
+    def attaching(self) -> list[ev.Progress]:
+        """Files of the user's on their way into the sandbox that take a while."""
+        return [transfer for subject, transfer in self.transfers.items() if subject not in self.tools]
+
+    def asks(self, tool_use_id: str) -> bool:
+        """True while a call waits for an answer of the user."""
+        return any(asked.tool_use_id == tool_use_id for asked in self.questions.values())
 
     @property
     def usage(self) -> ev.Usage:
@@ -256,8 +277,19 @@ class ChatState:
                 self._tool_draft(event)
             case ev.ToolOutput():
                 if tool := self.tools.get(event.tool_use_id):
-                    tool.output.add(event.stream, event.text)
+                    (tool.late if event.late else tool.output).add(event.stream, event.text)
                     self._touch(tool)
+            case ev.Progress():
+                self._progress(event)
+            case ev.ApprovalRequested():
+                self.questions[event.approval_id] = event
+                self._touch_call(event.tool_use_id)
+            case ev.ApprovalAnswered():
+                if asked := self.questions.pop(event.approval_id, None):
+                    self._touch_call(asked.tool_use_id)
+            case ev.Attached():
+                self.remarks += 1
+                self.transfers.pop(event.attach_id, None)
             case ev.ToolStarted():
                 self._tool_started(event)
             case ev.ToolFinished():
@@ -327,6 +359,17 @@ class ChatState:
         if not self.running_tools:
             self._be("thinking", event.at)
 
+    def _progress(self, event: ev.Progress) -> None:
+        if event.over:
+            self.transfers.pop(event.subject, None)
+        else:
+            self.transfers[event.subject] = event
+        self._touch_call(event.subject)
+
+    def _touch_call(self, tool_use_id: str) -> None:
+        if tool := self.tools.get(tool_use_id):
+            self._touch(tool)
+
     def _withdraw(self) -> None:
         """Forget the calls that were still being written: the model writes its reply anew."""
         for tool in self.running_tools:
@@ -383,6 +426,8 @@ class ChatState:
 
     def _settle(self) -> None:
         """End what an earlier run of the program left open: nothing of it goes on."""
+        self.questions.clear()
+        self.transfers.clear()
         for tool in self.running_tools:
             self._stop(tool)
         for turn in self.turns:

@@ -16,6 +16,9 @@ VIEW_LIMIT = 60_000
 LIVE_LIMIT = 15_000
 """The same of output that still comes: it is laid out many times."""
 
+LATE_TITLE = "background output"
+"""Stands over what threads of a call wrote after it had ended."""
+
 CODE_KEYS = ("code", "content", "text", "query", "command", "path")
 """Arguments that say what a call does, the most telling first."""
 
@@ -60,12 +63,17 @@ def result(tool: ToolCall) -> str:
             parts.append(part.text)
         else:
             parts.append(f"[picture {part.width}×{part.height} {part.mime}: {part.path}]")
+    if tool.late:
+        parts.append(f"\n{LATE_TITLE}\n{tool.late.text()}")
     return bound("\n".join(parts), VIEW_LIMIT)
 
 
 def output(tool: ToolCall) -> list[tuple[str, str]]:
     """Return the output as ``(stream, text)``, bounded to what a pane can hold."""
     parts = tool.output.parts()
+    if tool.late:
+        gap = "" if not parts or parts[-1][1].endswith("\n") else "\n"
+        parts = [*parts, ("note", f"{gap}{LATE_TITLE}\n"), *tool.late.parts()]
     size = sum(len(text) for _, text in parts)
     limit = LIVE_LIMIT if tool.open else VIEW_LIMIT
     if size <= limit:
@@ -96,6 +104,7 @@ def raw(tool: ToolCall) -> str:
         "duration_ms": tool.duration_ms,
         "input": dict(tool.input) if tool.input else tool.draft,
         "output": tool.output.text(),
+        **({"background_output": tool.late.text()} if tool.late else {}),
         "content": [
             {"type": "text", "text": part.text}
             if isinstance(part, TextContent)

@@ -58,6 +58,54 @@ async def test_order_of_python_c_and_children(worker: SandboxWorker) -> None:
     assert (await run(worker, "import os; os.system('exit 3')")).result_text == str(3 << 8)
 
 
+async def test_print_is_what_it_always_was(worker: SandboxWorker) -> None:
+    code = (
+        "import io, sys, pickle, inspect\nprint()\nprint('a', 1, None, sep='-', end='!\\n')\nprint('b', end='')\n"
+        "print('c', sep=None, end=None, flush=True)\nprint(*'de', file=sys.stderr)\nfile = io.StringIO()\n"
+        "print('f', file=file)\nfile.getvalue(), pickle.loads(pickle.dumps(print)) is print, str(inspect.signature(print))[:6]"
+    )
+    done = await run(worker, code)
+    assert (done.stdout, done.stderr) == ("\na-1-None!\nbc\n", "d e\n")
+    assert done.result_text == "('f\\n', True, '(*args')"
+    done = await run(worker, "print('x', sep=1)")
+    assert done.error is not None
+    assert done.error.value == "sep must be None or a string, not int"
+    assert "streams" not in done.error.traceback
+    code = "import builtins, contextlib, io\nwith contextlib.redirect_stdout(io.StringIO()) as f: print('in')\nprint('out')\nf.getvalue()"
+    done = await run(worker, code)
+    assert (done.stdout, done.result_text) == ("out\n", "'in\\n'")
+    done = await run(worker, "class Bad:\n  def __str__(self): 1/0\nprint(Bad())")
+    assert done.error is not None
+    assert done.error.name == "ZeroDivisionError"
+    assert "streams" not in done.error.traceback
+
+
+async def test_a_pipe_that_a_child_made_non_blocking_still_takes_all(worker: SandboxWorker) -> None:
+    code = "import os\nos.set_blocking(1, False)\nfor _ in range(200): print('A' * 100_000)\nos.set_blocking(1, True)\nprint('end')"
+    done = await run(worker, code)
+    assert done.ok, done.error
+    assert "cut out of 20,000,204" in done.stdout
+    assert done.stdout.endswith("end\n")
+
+
+async def test_output_is_not_kept_in_the_sandbox(worker: SandboxWorker) -> None:
+    await run(worker, "def size(): return int(next(x for x in open('/proc/self/status') if 'VmRSS' in x).split()[1])\nbefore = size()")
+    assert (await run(worker, "for _ in range(1000): print('A' * 100_000)")).ok
+    assert int((await run(worker, "size() - before")).result_text) < 50_000
+
+
+async def test_all_output_goes_to_who_wants_all(worker: SandboxWorker) -> None:
+    size = {"stdout": 0, "stderr": 0}
+
+    def take(stream: str, data: bytes) -> None:
+        size[stream] += len(data)
+
+    code = "import sys\nfor _ in range(100): print('A' * 99_999)\nsys.stderr.write('x')"
+    done = await worker.run_code(code, timeout=PATIENCE, on_raw=take)
+    assert len(done.stdout) < 1_100_000
+    assert size == {"stdout": 10_000_000, "stderr": 1}
+
+
 async def test_output_is_live(worker: SandboxWorker) -> None:
     seen = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -133,12 +134,27 @@ async def test_fork_bomb_s8(worker: SandboxWorker) -> None:
 
 async def test_orphans_are_no_zombies_s8(worker: SandboxWorker) -> None:
     code = (
-        "import os\nfor _ in range(60):\n  if os.fork() == 0:\n    if os.fork() == 0: os._exit(0)\n    os._exit(0)\n"
+        "import os\nfor _ in range(200):\n  if os.fork() == 0:\n    if os.fork() == 0: os._exit(0)\n    os._exit(0)\n"
         "  os.wait()"
     )
     assert (await run(worker, code)).ok
     count = "import os, time; time.sleep(0.3); len([p for p in os.listdir('/proc') if p.isdigit()])"
     assert int((await run(worker, count)).result_text) < 10
+
+
+async def test_children_that_nobody_waits_for_do_not_use_up_all_processes_s8(worker: SandboxWorker) -> None:
+    code = "import os\ntry:\n  for _ in range(200):\n    if os.fork() == 0: os._exit(0)\nexcept BlockingIOError: print('no more')"
+    done = await run(worker, code)
+    assert done.stdout == "no more\n"
+    assert "the limit of 100 processes" in " ".join(done.notes)
+    done = await run(worker, "import subprocess; subprocess.run(['sh', '-c', 'exit 3']).returncode")
+    assert (done.result_text, done.notes) == ("3", ())
+
+
+async def test_a_few_children_can_be_waited_for_in_a_later_run(worker: SandboxWorker) -> None:
+    await run(worker, "import subprocess\nmany = [subprocess.Popen(['sh', '-c', 'exit 3']) for _ in range(20)]")
+    await run(worker, "import time; time.sleep(0.5)")
+    assert (await run(worker, "{child.wait() for child in many}")).result_text == "{3}"
 
 
 async def test_too_much_memory_is_an_error_of_the_run_s8(worker: SandboxWorker) -> None:
@@ -186,14 +202,60 @@ async def test_many_interrupts_never_break_the_connection(worker: SandboxWorker)
 
 async def test_a_sandbox_killed_behind_our_back_is_replaced(tmp_path: Path) -> None:
     with a_worker(tmp_path) as worker:
+        before = descendants(os.getpid())
         await run(worker, "x = 1")
-        processes = descendants(os.getpid())
-        for process in processes:
-            if process.name() == "bwrap":
-                process.kill()
-        assert until(lambda: not alive(processes))
+        kill_sandboxes([child for child in descendants(os.getpid()) if child not in before])
         done = await run(worker, "1+1")
         assert (done.result_text, done.fresh) == ("2", True)
+
+
+def kill_sandboxes(processes: list[psutil.Process]) -> None:
+    """Kill bubblewrap, and wait for the end of what runs in it."""
+    inside = []
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):  # each ends with the one before
+            if process.name() == "bwrap":
+                inside.append(process)
+                inside += process.children(recursive=True)
+                process.kill()
+    assert inside
+    assert until(lambda: not alive(inside))
+
+
+async def test_a_death_between_runs_is_noticed_without_a_run(tmp_path: Path) -> None:
+    states: list[tuple[str, str]] = []
+    with a_worker(tmp_path, lambda *what: states.append(what)) as worker:
+        before = descendants(os.getpid())
+        await run(worker, "x = 1")
+        kill_sandboxes([child for child in descendants(os.getpid()) if child not in before])
+        assert await asyncio.to_thread(until, lambda: any(state == "lost" for state, _ in states))
+        [reason] = [text for state, text in states if state == "lost"]
+        assert "killed" in reason
+        assert "memory together" not in reason
+
+
+async def test_a_death_between_runs_by_the_code_itself(tmp_path: Path) -> None:
+    states: list[str] = []
+    with a_worker(tmp_path, lambda state, _text: states.append(state)) as worker:
+        code = "import os, threading\nthreading.Timer(0.5, os._exit, (1,)).start()"
+        assert (await run(worker, code)).ok
+        assert await asyncio.to_thread(until, lambda: "lost" in states)
+        assert (await run(worker, "1+1")).fresh
+
+
+@pytest.mark.parametrize("code", ["import time; time.sleep(100)", "while True: pass", "while True: print('x' * 100)"])
+async def test_an_interrupt_is_quick(worker: SandboxWorker, code: str) -> None:
+    await run(worker, "kept = 4")
+    times = []
+    for _ in range(3):
+        task = asyncio.create_task(run(worker, code))
+        await asyncio.sleep(0.5)
+        started = time.monotonic()
+        worker.interrupt()
+        assert (await task).stopped == "interrupted"
+        times.append(time.monotonic() - started)
+    assert min(times) < 0.5  # once at least, however busy the machine is
+    assert (await run(worker, "kept")).result_text == "4"
 
 
 @pytest.mark.parametrize("code", ["", "1", "import time; time.sleep(100)", "while True: print('x')"])

@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from support.scripted import MessagesServer, serve
 
@@ -29,6 +29,8 @@ from sandbox_chat.sandbox.base import (
     Execution,
     FileEntry,
     OutputSink,
+    Progress,
+    RawSink,
     RichOutput,
     SandboxFileError,
     SandboxInfo,
@@ -52,8 +54,10 @@ class MemorySandbox:
         self.files: dict[str, bytes] = {}
         self.names: dict[str, Any] = {}
         self.fail: Exception | None = None
+        self.slow = 0.0
         self.runs: list[tuple[str, float]] = []
         self.next: list[Execution] = []
+        self.late: list[OutputSink | None] = []
         self.cancelled = 0
         self._lock = asyncio.Lock()
 
@@ -73,6 +77,7 @@ class MemorySandbox:
         timeout: float,
         on_output: OutputSink | None = None,
         on_late: OutputSink | None = None,
+        on_raw: RawSink | None = None,
     ) -> Execution:
         """Run ``code``, or return the next prepared execution."""
         self._check()
@@ -89,7 +94,11 @@ class MemorySandbox:
                 raise
             if self.next:
                 return self.next.pop(0)
-            return await asyncio.to_thread(self._exec, code, on_output)
+            self.late.append(on_late)
+            done = await asyncio.to_thread(self._exec, code, on_output)
+            if on_raw is not None and done.stdout:
+                on_raw("stdout", done.stdout.encode())
+            return done
 
     def _exec(self, code: str, on_output: OutputSink | None) -> Execution:
         out = io.StringIO()
@@ -133,6 +142,26 @@ class MemorySandbox:
         prefix = self._path(path).rstrip("/") + "/"
         found = sorted(name for name in self.files if name.startswith(prefix))
         return [FileEntry(name, False, len(self.files[name])) for name in found[:limit]]
+
+    async def upload(
+        self, source: BinaryIO, size: int, path: str, on_progress: Progress | None = None
+    ) -> str:
+        """Keep a file that comes in pieces."""
+        return await self.write_file(path, source.read(size))
+
+    async def download(
+        self, path: str, target: BinaryIO, *, max_bytes: int, on_progress: Progress | None = None
+    ) -> int:
+        """Give a file in pieces."""
+        data = await self.read_file(path, max_bytes=max_bytes)
+        half = len(data) // 2
+        for done, piece in ((half, data[:half]), (len(data), data[half:])):
+            target.write(piece)
+            if self.slow:
+                await asyncio.sleep(self.slow)
+            if on_progress is not None:
+                on_progress(done, len(data))
+        return len(data)
 
     def _check(self) -> None:
         if self.fail is not None:

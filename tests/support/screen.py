@@ -62,6 +62,8 @@ class PlayedEngine:
         self.seq = 0
         self.prompts: list[str] = []
         self.interrupts = 0
+        self.attached: list[tuple[str, str]] = []
+        self.answers: list[tuple[str, str]] = []
         self.models: list[str] = []
         self.prestarts = 0
         self.closes = 0
@@ -109,6 +111,14 @@ class PlayedEngine:
 
     def set_model(self, name: str) -> None:
         self.models.append(name)
+
+    def attach(self, path: str, target: str = "") -> str:
+        self.attached.append((path, target))
+        return f"attach-{len(self.attached)}"
+
+    def answer(self, approval_id: str, choice: str, by: str = "user") -> None:
+        self.answers.append((approval_id, choice))
+        self.emit(ev.ApprovalAnswered(at=START, approval_id=approval_id, choice=choice, by=by))
 
     def prestart_sandbox(self) -> None:
         self.prestarts += 1

@@ -12,7 +12,8 @@ from support.agent import MemorySandbox
 from sandbox_chat.events import ImageContent, Stream
 from sandbox_chat.sandbox.worker import SandboxWorker
 from sandbox_chat.settings import Settings
-from sandbox_chat.tools.context import ToolContext, ToolOutcome
+from sandbox_chat.tools.context import Question, ToolContext, ToolOutcome
+from sandbox_chat.tools.news import News
 from sandbox_chat.tools.schemas import tool_specs
 from sandbox_chat.tools.server import call_tool
 
@@ -26,8 +27,17 @@ class Tools:
     sandbox: Any = field(default_factory=MemorySandbox)
     started: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
     output: list[tuple[str, Stream, str]] = field(default_factory=list)
+    late: list[tuple[str, Stream, str]] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=list)
+    answers: list[str] = field(default_factory=list)
+    progress: list[tuple[str, str, int, int, bool]] = field(default_factory=list)
+    news: News = field(init=False)
+    keep_output: bool = False
     finished: list[tuple[str, ToolOutcome, int]] = field(default_factory=list)
     pictures: list[bytes] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.news = News(lambda *args: self.late.append(args))
 
     @property
     def context(self) -> ToolContext:
@@ -37,12 +47,21 @@ class Tools:
             settings=self.settings,
             save_picture=self._save,
             started=self._started,
-            output=lambda *args: self.output.append(args),
+            output=lambda call_id, stream, text, late: self.output.append((call_id, stream, text)),
             finished=lambda *args: self.finished.append(args),
+            news=self.news,
+            ask=self._ask,
+            progress=lambda *args: self.progress.append(args),
+            output_dir=self.folder / "output" if self.keep_output else None,
         )
 
     def _started(self, call_id: str, name: str, arguments: Mapping[str, Any]) -> None:
         self.started.append((call_id, name, dict(arguments)))
+
+    async def _ask(self, question: Question) -> str:
+        """Take the next of the prepared answers, or else the default."""
+        self.questions.append(question)
+        return self.answers.pop(0) if self.answers else question.default
 
     def _save(self, data: bytes, mime: str) -> ImageContent:
         self.pictures.append(data)

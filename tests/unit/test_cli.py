@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import stat
 import subprocess
 import sys
@@ -167,9 +169,12 @@ def test_help_names_every_choice() -> None:
     text = " ".join(build_parser().format_help().split())
     for choice in (*SANDBOXES, *IMAGE_MODES, *THEMES, *cli.COMMANDS):
         assert choice in text, choice
+    for command in (["run"], ["docker", "build"], ["sandboxes", "kill"]):
+        with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()) as out:
+            build_parser().parse_args([*command, "--help"])
+        text += out.getvalue()
     for option in cli._OPTIONS:
-        if option != "--json":
-            assert option in text, option
+        assert option in text, option
 
 
 # --- what is refused ------------------------------------------------------------------------------------
@@ -384,7 +389,13 @@ def test_faces_get_what_was_asked(monkeypatch: pytest.MonkeyPatch, own_home: Pat
     assert main(["run", "--json", "--demo", "--resume", "ab", "p"]) == 7
     settings, prompt, kwargs = calls.pop()
     assert isinstance(settings, Settings)
-    assert (settings.demo, prompt, kwargs) == (True, "p", {"resume": "abc", "as_json": True})
+    assert (settings.demo, prompt, kwargs) == (
+        True,
+        "p",
+        {"resume": "abc", "as_json": True, "attach": [], "allow": []},
+    )
+    assert main(["run", "--attach", "a", "--attach", "b", "--allow", "overwrite", "p"]) == 7
+    assert calls.pop()[-1] == {"resume": None, "as_json": False, "attach": ["a", "b"], "allow": ["overwrite"]}
     assert main(["sessions"]) == 7
     assert calls.pop() == (root, {"as_json": False})
     assert main(["sessions", "show", "x", "--json"]) == 7

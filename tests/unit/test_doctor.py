@@ -15,6 +15,7 @@ import pytest
 
 from sandbox_chat import doctor, sandbox
 from sandbox_chat.doctor import Check, check_folder, check_isolation, check_model, check_pictures, reach
+from sandbox_chat.sandbox import docker_program
 from sandbox_chat.settings import Secret, Settings
 
 CANARY = "canary-7f3e9c1b5d8a2046"
@@ -189,6 +190,38 @@ def test_isolation(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check_isolation(Settings()).state == "problem"
     assert check_isolation(Settings(sandbox="off")).state == "note"
     assert "as you" in check_isolation(Settings(sandbox="unsafe-local")).text
+
+
+def test_a_cloud_and_a_daemon_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def remotes(settings: Settings, kind: str) -> list[object]:
+        asked.append(kind)
+        return [object()]
+
+    monkeypatch.setattr(sandbox, "remotes", remotes)
+    found = check_isolation(Settings(sandbox="e2b", e2b_api_key=Secret(CANARY)))
+    assert found.state == "ok" and "1 sandbox of this program alive" in found.text
+    assert "sandboxes list" in found.advice
+    there = docker_program.Answer(0, "sha256:1", "")
+    monkeypatch.setattr(docker_program, "call", lambda *_, **__: there)
+    found = check_isolation(Settings(sandbox="docker"))
+    assert found.state == "ok" and docker_program.default_image() in found.text
+    there = docker_program.Answer(1, "", "Error: No such image: x")
+    found = check_isolation(Settings(sandbox="docker"))
+    assert found.state == "problem" and "sandbox-chat docker build" in found.text
+    assert asked == ["e2b", "docker", "docker"]
+
+
+def test_what_is_not_there_is_said() -> None:
+    found = check_isolation(Settings(sandbox="docker", docker_command="no-such-program"))
+    assert found.state == "problem" and "not installed" in found.text and "--sandbox local" in found.advice
+    assert "E2B_API_KEY" in check_isolation(Settings(sandbox="e2b")).text
+
+
+def test_limits_are_listed() -> None:
+    assert "2,048 MB of memory" in doctor.check_limits(Settings()).text
+    assert doctor.check_limits(Settings(sandbox="off")).text == "those of off"
 
 
 def test_sandbox_credentials() -> None:

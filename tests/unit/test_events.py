@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sandbox_chat import events
 from sandbox_chat.events import (
     EVENT_TYPES,
+    Choice,
     ContextUse,
     Event,
     ImageContent,
@@ -55,6 +56,7 @@ BY_KIND: dict[str, st.SearchStrategy[Any]] = {
     "Component": st.sampled_from(["agent", "sandbox"]),
     "Mapping[str, Any]": st.dictionaries(TEXT, JSON, max_size=3),
     "tuple[Content, ...]": st.lists(CONTENT, max_size=3).map(tuple),
+    "tuple[Choice, ...]": st.lists(st.builds(Choice, TEXT, TEXT, TEXT), max_size=3).map(tuple),
     "tuple[ModelUse, ...]": st.lists(st.builds(ModelUse, TEXT, USAGE, COST), max_size=2).map(tuple),
     "Usage": USAGE,
     "ContextUse": st.builds(ContextUse, COUNT, COUNT),

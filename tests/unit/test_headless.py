@@ -19,9 +19,14 @@ import pytest
 from sandbox_chat import engine, headless
 from sandbox_chat.engine import Engine
 from sandbox_chat.events import (
+    ApprovalAnswered,
+    ApprovalRequested,
+    Attached,
+    Choice,
     Event,
     ImageContent,
     Notice,
+    Progress,
     Retry,
     SessionFinished,
     SessionStarted,
@@ -32,6 +37,7 @@ from sandbox_chat.events import (
     TextDelta,
     ThinkingDelta,
     ToolFinished,
+    ToolOutput,
     ToolStarted,
     TurnFinished,
     TurnStarted,
@@ -75,7 +81,44 @@ def printed(*past: Event, terminal: bool = False) -> tuple[str, str]:
     return out.getvalue(), err.getvalue()
 
 
+ASKED = ApprovalRequested(
+    approval_id="a1",
+    kind="overwrite",
+    question="x exists already. Replace it?",
+    detail="/x",
+    choices=(Choice("replace", "r", "replace it"), Choice("keep_both", "k", "keep both")),
+    default="keep_both",
+    tool_use_id="u",
+)
+
+
 # --- plain text -----------------------------------------------------------------------------------------
+
+
+def test_background_output_files_and_answers_go_to_stderr() -> None:
+    out, err = printed(
+        ToolStarted(tool_use_id="u", name=TOOL, input={"code": "1"}),
+        ToolFinished(tool_use_id="u", is_error=False, content=(), duration_ms=10),
+        ToolOutput(tool_use_id="u", stream="stdout", text="tick\ntock\n", late=True),
+        ToolOutput(tool_use_id="u", stream="stdout", text="live\n"),
+        Progress(subject="u", label="big", done=5_000_000, total=10_000_000),
+        Progress(subject="u", label="big", done=10_000_000, total=10_000_000, over=True),
+        Attached(attach_id="x", name="d.csv", path="/tmp/attached/d.csv", size=12, kind="text/csv"),
+        Attached(attach_id="y", name="e", path="", size=0, error="There is no file e."),
+        ASKED,
+        ApprovalAnswered(approval_id="a1", choice="keep_both", by="default"),
+    )
+    assert out == ""
+    assert err.splitlines() == [
+        "· run_code 0.01 s ok",
+        "· run_code background output:",
+        "  tick",
+        "  tock",
+        "  big: 5.0 MB of 10 MB, 50 %",
+        "Attached d.csv (12 bytes, text/csv): it is at /tmp/attached/d.csv in the sandbox.",
+        "error: There is no file e.",
+        "? x exists already. Replace it? → keep both (nobody was asked)",
+    ]
 
 
 def test_the_answer_is_printed_as_it_comes() -> None:

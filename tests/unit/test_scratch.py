@@ -15,7 +15,8 @@ import pytest
 from sandbox_chat.scratch import LOCK, PREFIX, Scratch, clear_leftovers
 
 HOLD = (
-    "import time; from sandbox_chat.scratch import Scratch; print(Scratch().path, flush=True); time.sleep(60)"
+    "import time; from sandbox_chat.scratch import Scratch; s = Scratch(); "
+    "print(s.path, s._guard.pid, flush=True); time.sleep(60)"
 )
 
 
@@ -40,17 +41,67 @@ def test_removing_twice_is_harmless() -> None:
     assert not scratch.path.exists()
 
 
-def test_what_a_killed_program_left_is_cleared_and_a_living_ones_is_kept(place: Path) -> None:
-    def start() -> tuple[subprocess.Popen[str], Path]:
-        env = {**os.environ, "TMPDIR": str(place)}
-        process = subprocess.Popen([sys.executable, "-c", HOLD], env=env, stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        return process, Path(process.stdout.readline().strip())
+def hold(place: Path) -> tuple[subprocess.Popen[str], Path, int]:
+    """Start a program that has a folder; returns it, the folder, and the process id of the folder's guard."""
+    env = {**os.environ, "TMPDIR": str(place)}
+    process = subprocess.Popen([sys.executable, "-c", HOLD], env=env, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    path, pid = process.stdout.readline().rsplit(" ", 1)
+    return process, Path(path), int(pid)
 
-    killed, left = start()
-    living, kept = start()
+
+def gone(path: Path) -> bool:
+    """Wait until ``path`` is no more."""
+    end = time.monotonic() + 30
+    while path.exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    return not path.exists()
+
+
+def test_a_killed_programs_folder_goes_with_it(place: Path) -> None:
+    process, folder, guard = hold(place)
+    try:
+        (folder / "deep").mkdir()
+        (folder / "deep" / "link").symlink_to(place)
+        (place / "other").write_text("x")
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert gone(folder)
+        assert (place / "other").read_text() == "x"
+        assert gone(Path(f"/proc/{guard}"))
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_name_with_odd_characters_is_removed_and_nothing_else(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = place / "-rf $HOME; 'x' \"y\" *"
+    odd.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(odd))
+    process, folder, _guard = hold(odd)
+    process.kill()
+    process.communicate()
+    assert gone(folder)
+    assert odd.is_dir()
+
+
+def test_the_guard_ends_with_the_folder() -> None:
+    scratch = Scratch()
+    guard = scratch._guard
+    assert guard is not None
+    assert guard.poll() is None
+    scratch.remove()
+    assert guard.returncode == 0
+
+
+def test_without_a_guard_what_a_killed_program_left_is_cleared_by_the_next(place: Path) -> None:
+    killed, left, guard = hold(place)
+    living, kept, _guard = hold(place)
     try:
         (left / "rest").write_text("x")
+        os.kill(guard, signal.SIGKILL)
         killed.send_signal(signal.SIGKILL)
         killed.wait()
         assert left.is_dir()

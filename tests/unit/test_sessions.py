@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 
 from sandbox_chat.events import (
+    ApprovalAnswered,
+    ApprovalRequested,
+    Attached,
+    Choice,
     Event,
     ImageContent,
     Notice,
@@ -52,6 +56,37 @@ def finished(**changes: object) -> TurnFinished:
         **changes,
     }
     return TurnFinished(**values)  # type: ignore[arg-type]  # the values above have the fields' types
+
+
+def test_background_output_answers_and_files_are_in_the_transcript() -> None:
+    name = "mcp__sandbox__run_code"
+    lines = list(
+        transcript(
+            [
+                Attached(attach_id="x", name="d.csv", path="/tmp/attached/d.csv", size=12),
+                ToolStarted(tool_use_id="u", name=name, input={"code": "1"}),
+                ToolFinished(tool_use_id="u", is_error=False, content=(), duration_ms=10),
+                ToolStarted(tool_use_id="v", name=name, input={"code": "2"}),
+                ToolOutput(tool_use_id="u", stream="stdout", text="tick\nto", late=True),
+                ToolOutput(tool_use_id="u", stream="stdout", text="ck\n", late=True),
+                ApprovalRequested(
+                    approval_id="a1",
+                    kind="overwrite",
+                    question="Replace it?",
+                    detail="/x",
+                    choices=(Choice("no", "n", "do not save"),),
+                    default="no",
+                    tool_use_id="v",
+                ),
+                ApprovalAnswered(approval_id="a1", choice="no", by="user"),
+                ToolFinished(tool_use_id="v", is_error=False, content=(), duration_ms=10),
+            ]
+        )
+    )
+    assert "! Attached d.csv (12 bytes): it is at /tmp/attached/d.csv in the sandbox." in lines
+    place = lines.index("  run_code, background output:")
+    assert lines[place + 1 : place + 3] == ["    tick", "    tock"]
+    assert "  ? Replace it? → do not save" in lines
 
 
 def a_turn() -> list[Event]:

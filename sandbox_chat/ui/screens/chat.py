@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import ClassVar
@@ -22,6 +23,7 @@ from sandbox_chat.ui.history import History
 from sandbox_chat.ui.images import Images
 from sandbox_chat.ui.screens.panes import PaneScreen
 from sandbox_chat.ui.transcript import TranscriptView
+from sandbox_chat.ui.widgets.ask import GRACE, AskBox
 from sandbox_chat.ui.widgets.composer import Composer
 from sandbox_chat.ui.widgets.cost import CostPane
 from sandbox_chat.ui.widgets.hint import Hint, Unseen, examples
@@ -66,6 +68,7 @@ class ChatScreen(PaneScreen):
         self.images = images
         self._clock = clock
         self._frame = 0
+        self._typed_at = float("-inf")
 
     def compose(self) -> ComposeResult:
         """Lay out the panes."""
@@ -82,6 +85,7 @@ class ChatScreen(PaneScreen):
                     self.chat.state, self._clock, self.images.make_view, self.images.show, id="tool-pane"
                 )
                 yield CostPane(self.chat.state, id="cost-pane")
+        yield AskBox(self.chat.state, self._at_work, id="ask")
         yield Waiting(self.chat, id="waiting")
         with Horizontal(id="prompt"):
             yield Static(Content("›"), id="prompt-sign")
@@ -115,7 +119,8 @@ class ChatScreen(PaneScreen):
         self.tool_pane.update_state()
         self.query_one(CostPane).update_state()
         self.query_one(Waiting).update_state()
-        if state.turns and not self.transcript.display:
+        self.query_one(AskBox).update_state()
+        if (state.turns or state.remarks) and not self.transcript.display:
             self.query_one("#hint").display = False
             self.transcript.display = True
         self._label_tabs()
@@ -124,7 +129,7 @@ class ChatScreen(PaneScreen):
 
     @property
     def _alive(self) -> bool:
-        return self.chat.busy or self.chat.state.phase in ("starting", "connecting")
+        return self.chat.busy or bool(self.chat.state.attaching) or self.chat.state.phase in ("starting", "connecting")
 
     def _tick(self) -> None:
         self._frame += 1
@@ -182,7 +187,9 @@ class ChatScreen(PaneScreen):
 
     def on_composer_submitted(self, event: Composer.Submitted) -> None:
         """Send the prompt; an empty one lets held prompts go on."""
-        if event.text:
+        if event.text and self._attach_file(event.text):
+            pass
+        elif event.text:
             self.chat.submit(event.text)
             self.transcript.end()
             if self.arrangement.narrow and self.arrangement.tab != "chat":
@@ -191,8 +198,61 @@ class ChatScreen(PaneScreen):
             self.chat.resume_waiting()
         self.update_state()
 
+    def _attach_file(self, text: str) -> bool:
+        """Attach the file that ``text`` names, if it is such a command and no prompt."""
+        from sandbox_chat.ui.attach import AttachUsage, parse
+
+        try:
+            command = parse(text)
+        except AttachUsage as wrong:
+            self.status.say(str(wrong), 6.0)
+            self.composer.offer(text)
+            return True
+        if command is None:
+            return False
+        if not self.chat.attach_file(*command):
+            self.status.say("There is no session to attach it to.")
+            self.composer.offer(text)
+        return True
+
+    def action_attach(self) -> None:
+        """Begin the command that attaches a file."""
+        if self.composer.text.strip():
+            self.status.say("The composer is not empty.")
+            return
+        self.restore("/attach ")
+        self.composer.focus()
+
+    # -- questions -----------------------------------------------------------------------------------------
+
+    def _at_work(self) -> bool:
+        """True while the user is writing a prompt, or is busy elsewhere than in the composer."""
+        idle = time.monotonic() - self._typed_at >= GRACE
+        return bool(self.composer.text) or not idle or self.focused is not self.composer
+
+    def on_ask_box_decided(self, event: AskBox.Decided) -> None:
+        """The user answered a question."""
+        self.chat.answer(event.approval_id, event.choice)
+        self.composer.focus()
+
+    def on_ask_box_typed(self, event: AskBox.Typed) -> None:
+        """What was typed is no answer: it belongs into the prompt."""
+        self.composer.focus()
+        self.composer.insert_text(event.text)
+
+    def on_ask_box_left(self) -> None:
+        """The question is gone."""
+        self.composer.focus()
+
+    def action_answer(self, number: int) -> None:
+        """Answer the question that is shown with its choice of that number."""
+        box = self.query_one(AskBox)
+        if box.asked is not None and 0 <= number < len(box.asked.choices):
+            box.decide(box.asked.choices[number].name)
+
     def on_composer_typed(self) -> None:
         """The user types: warm the sandbox."""
+        self._typed_at = time.monotonic()
         self.chat.typing()
 
     def on_composer_paged(self, event: Composer.Paged) -> None:

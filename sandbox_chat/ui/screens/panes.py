@@ -8,6 +8,7 @@ from textual.widget import Widget
 
 from sandbox_chat.ui.layout import Layout, Pane
 from sandbox_chat.ui.transcript import TranscriptView
+from sandbox_chat.ui.widgets.ask import AskBox
 from sandbox_chat.ui.widgets.composer import Composer
 from sandbox_chat.ui.widgets.cost import CostPane
 from sandbox_chat.ui.widgets.splitter import Splitter
@@ -137,6 +138,7 @@ class PaneScreen(Screen[None]):
         """Move the focus to the next part that is seen."""
         stops: list[Widget] = [
             self.composer,
+            self.query_one(AskBox),
             self.transcript,
             self.tool_pane.query_one(ToolList),
             self.tool_pane.query_one(TextView),

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
 from sandbox_chat.events import TextContent
-from sandbox_chat.plain import duration_text, tool_name
+from sandbox_chat.plain import duration_text, last_line, tool_name
 from sandbox_chat.text import clean
 from sandbox_chat.ui.arguments import partial_arguments
 from sandbox_chat.ui.formats import SPINNER, running
@@ -41,6 +41,13 @@ LIVE_LIMIT = 16_000
 """Characters of live output kept; the whole comes with the result."""
 LIVE_ROWS = 3
 """Rows of live output shown while the call runs and is folded."""
+LATE_LIMIT = 40_000
+"""Characters of background output kept; it is bounded where it comes from."""
+ERROR_ROWS = 8
+"""Rows that a sentence of our own takes at most while the card of a failed call is folded."""
+LATE_TITLE = "background output"
+ASKS = ("?", "accent")
+"""Sign and style of a call that waits for an answer of the user."""
 SECTION_ROWS = 200
 """Rows of one part of an opened card; the tools pane has the rest."""
 
@@ -48,6 +55,8 @@ _INDENT = Run("  ")
 _SECTION = re.compile(
     r"^\[(success|stdout|stderr|result|error|traceback|note|tool_error)\](?: |$)(.*)$", re.MULTILINE
 )
+_TYPE = re.compile(r"^Sandbox[A-Za-z]*: ")
+"""The kind of a failure of the sandbox, which is for the model."""
 _LABELS = {"stdout": "output", "stderr": "errors", "tool_error": "error"}
 
 
@@ -82,6 +91,10 @@ class ToolCard(Block):
         self._draft = ""
         self._live: list[tuple[Stream, str]] = []
         self._live_size = 0
+        self._late: list[tuple[Stream, str]] = []
+        self._late_size = 0
+        self._progress = ""
+        self._asked: dict[str, tuple[str, str]] = {}
         self._code = CodeRows("python")
 
     # -- what happens ----------------------------------------------------------------------------------
@@ -99,8 +112,15 @@ class ToolCard(Block):
         self.started_at = at
         self.touch()
 
-    def output(self, stream: Stream, text: str) -> None:
-        """A piece of output came."""
+    def output(self, stream: Stream, text: str, *, late: bool = False) -> None:
+        """A piece of output came, or of background output (``late``)."""
+        if late:
+            room = LATE_LIMIT - self._late_size
+            if room > 0:
+                self._late.append((stream, text[:room]))
+                self._late_size += len(text[:room])
+                self.touch()
+            return
         if self.status != "running":
             return
         self._live.append((stream, text))
@@ -109,12 +129,29 @@ class ToolCard(Block):
             self._live_size -= len(self._live.pop(0)[1])
         self.touch()
 
+    def progress(self, words: str) -> None:
+        """How far a transfer of the call has come; empty when it is over."""
+        self._progress = words
+        self.touch()
+
+    def ask(self, approval_id: str, question: str) -> None:
+        """The call waits for an answer of the user."""
+        self._asked[approval_id] = (question, "")
+        self.touch()
+
+    def answer(self, approval_id: str, words: str) -> None:
+        """The user answered."""
+        question, _ = self._asked.get(approval_id, ("", ""))
+        self._asked[approval_id] = (question, words)
+        self.touch()
+
     def finish(self, status: Status, content: tuple[Content, ...], duration_ms: int) -> None:
         """The call ended."""
         self.status = status
         self.content = content
         self.duration_ms = duration_ms
         self._live, self._live_size = [], 0
+        self._progress = ""
         self.touch()
 
     def stop(self) -> None:
@@ -136,24 +173,29 @@ class ToolCard(Block):
         parts = [
             self._shown_code()[0],
             *(part.text for part in self.content if isinstance(part, TextContent)),
+            f"{LATE_TITLE}\n{''.join(text for _, text in self._late)}" if self._late else "",
         ]
         return "\n\n".join(part for part in parts if part)
 
     def estimate(self, width: int) -> int:
         """Return a guess of the height."""
-        return (
-            super().estimate(width) if self.expanded else (4 if self.status == "failed" else 3) * self.visible
-        )
+        if self.expanded:
+            return super().estimate(width)
+        late = 1 + min(LIVE_ROWS, sum(text.count("\n") for _, text in self._late)) if self._late else 0
+        return ((4 if self.status == "failed" else 3) + len(self._asked) + late) * self.visible
 
     def error_line(self) -> str:
         """Return the line that says best why the call failed."""
-        texts = [part.text for part in self.content if isinstance(part, TextContent)]
-        found = {name: body for text in texts for name, body in sections(text)}
-        for name in ("traceback", "error", "tool_error", ""):
-            lines = [line for line in found.get(name, "").splitlines() if line.strip()]
+        found = self._sections()
+        for name in ("tool_error", "error", "traceback", ""):
+            lines = [line.strip() for line in found.get(name, "").splitlines() if line.strip()]
             if lines:
-                return lines[0 if name == "tool_error" else -1].strip()
+                return _TYPE.sub("", lines[0 if name == "tool_error" else -1])
         return ""
+
+    def _sections(self) -> dict[str, str]:
+        texts = [part.text for part in self.content if isinstance(part, TextContent)]
+        return {name: body for text in texts for name, body in sections(text)}
 
     def _outside(self) -> Hashable:
         if self.status != "running":
@@ -192,9 +234,14 @@ class ToolCard(Block):
 
     def _header(self, width: int) -> list[Run]:
         glyph, style = GLYPHS[self.status]
-        if self.status == "running" and self.scene.motion:
+        asks = self.status == "running" and any(not answer for _, answer in self._asked.values())
+        if asks:
+            glyph, style = ASKS
+        elif self.status == "running" and self.scene.motion:
             glyph = SPINNER[self.scene.tick % len(SPINNER)]
-        if self.status == "running":
+        if asks:
+            time = "waiting for your answer"
+        elif self.status == "running":
             time = running(self._elapsed_ms())
         elif self.status == "writing":
             time = "writing"
@@ -220,13 +267,54 @@ class ToolCard(Block):
             out.extend(self._code_strips(width, writing))
         if self.status == "running":
             out.extend(self._live_strips(width))
+            if self._progress:
+                out.append(self.scene.palette.strip([_INDENT, Run(fit(self._progress, width - 2), ("muted",))], width))
+        out.extend(self._asked_strips(width))
         if self.expanded:
             out.extend(self._answer_strips(width))
         elif self.status == "failed":
-            line = fit(self.error_line().replace("\t", TAB), width - 2)
-            if line:
-                out.append(self.scene.palette.strip([_INDENT, Run(line, ("error",))], width))
+            out.extend(self._error_strips(width))
+        out.extend(self._late_strips(width))
         return out
+
+    def _error_strips(self, width: int) -> list[Strip]:
+        """The line that names the error. One that no traceback ends with is ours: it says what to do, and is shown whole."""
+        line = self.error_line().replace("\t", TAB)
+        if not line:
+            return []
+        found = self._sections()
+        ours = "tool_error" in found or ("error" in found and last_line(found.get("traceback", "")) not in line)
+        if ours or ("error" in found and "traceback" not in found):
+            rows = wrap([Run(line, ("error",))], width - 2)[:ERROR_ROWS]
+        else:
+            rows = [[Run(fit(line, width - 2), ("error",))]]
+        return self._strips([[_INDENT, *row] for row in rows], width)
+
+    def _asked_strips(self, width: int) -> list[Strip]:
+        rows = []
+        for question, answer in self._asked.values():
+            said = answer or ("" if self.status == "running" else "withdrawn")
+            mark = Run("? ", ("accent",))
+            words = f"{question} → {said}" if said else question
+            rows.append([_INDENT, mark, Run(fit(words, width - 4), ("muted",) if said else ())])
+        return self._strips(rows, width)
+
+    def _late_strips(self, width: int) -> list[Strip]:
+        if not self._late:
+            return []
+        rows = self._output_rows(self._late, width)
+        limit = SECTION_ROWS if self.expanded else LIVE_ROWS
+        cut = len(rows) - limit
+        more = f" · {cut:,} earlier lines" if cut > 0 else ""
+        title = [_INDENT, Run(f"{LATE_TITLE}{more}", ("muted",))]
+        return self._strips([title, *([Run("  │ ", ("faint",)), *row] for row in rows[-limit:])], width)
+
+    def _output_rows(self, parts: Sequence[tuple[Stream, str]], width: int) -> list[list[Run]]:
+        rows: list[list[Run]] = []
+        for stream, text in _merge(parts):
+            style = ("warning",) if stream == "stderr" else ("muted",)
+            rows.extend(wrap([Run(text.strip("\n").replace("\t", TAB), style)], width - 4))
+        return rows
 
     def _code_strips(self, width: int, writing: bool) -> list[Strip]:
         if self.expanded:
@@ -246,10 +334,7 @@ class ToolCard(Block):
         return self._strips([[_INDENT, *row]], width)
 
     def _live_strips(self, width: int) -> list[Strip]:
-        rows: list[list[Run]] = []
-        for stream, text in _merge(self._live):
-            style = ("warning",) if stream == "stderr" else ("muted",)
-            rows.extend(wrap([Run(text.strip("\n").replace("\t", TAB), style)], width - 4))
+        rows = self._output_rows(self._live, width)
         rows = rows[-(SECTION_ROWS if self.expanded else LIVE_ROWS) :]
         return self._strips([[Run("  │ ", ("faint",)), *row] for row in rows], width)
 

@@ -6,6 +6,7 @@ import re
 from pathlib import PurePath
 
 from sandbox_chat import events as ev
+from sandbox_chat.plain import answer_text, attached_text, progress_text
 from sandbox_chat.text import clean_line
 
 from .blocks import AnswerBlock, Block, NoticeBlock, PictureBlock, PromptBlock, ThinkingBlock
@@ -35,6 +36,7 @@ class Feed:
         self._thinking: ThinkingBlock | None = None
         self._retry: NoticeBlock | None = None
         self._in_turn = False
+        self._questions: dict[str, ev.ApprovalRequested] = {}
         self._count = 0
         self._pictures = 0
 
@@ -63,8 +65,20 @@ class Feed:
             case ev.ToolOutput():
                 card = self.cards.get(event.tool_use_id)
                 if card is not None:
-                    card.output(event.stream, event.text)
+                    card.output(event.stream, event.text, late=event.late)
                     self._mark(card)
+            case ev.Progress():
+                card = self.cards.get(event.subject)
+                if card is not None:
+                    card.progress("" if event.over else progress_text(event))
+                    self._mark(card)
+            case ev.ApprovalRequested():
+                self._asked(event)
+            case ev.ApprovalAnswered():
+                self._answered(event)
+            case ev.Attached():
+                level: ev.NoticeLevel = "error" if event.error else "info"
+                self._add(NoticeBlock(self.scene, self._new_id("attached"), level, attached_text(event)))
             case ev.ToolFinished():
                 self._tool_finished(event)
             case ev.TurnStarted():
@@ -185,6 +199,26 @@ class Feed:
                 picture.tool_use_id = event.tool_use_id
                 self._add(picture)
 
+    def _asked(self, event: ev.ApprovalRequested) -> None:
+        self._questions[event.approval_id] = event
+        card = self.cards.get(event.tool_use_id)
+        if card is not None:
+            card.ask(event.approval_id, event.question)
+            self._mark(card)
+
+    def _answered(self, event: ev.ApprovalAnswered) -> None:
+        asked = self._questions.pop(event.approval_id, None)
+        if asked is None:
+            return
+        words = answer_text(asked, event)
+        card = self.cards.get(asked.tool_use_id)
+        if card is not None:
+            card.answer(event.approval_id, words)
+            self._mark(card)
+        else:
+            text = f"{asked.question} → {words}"
+            self._add(NoticeBlock(self.scene, self._new_id("asked"), "info", text))
+
     def _picture_name(self, image: ev.ImageContent) -> str:
         """Return what a picture without a name of its own is called: a digest says nothing to anybody."""
         path = PurePath(image.path)
@@ -228,6 +262,7 @@ class Feed:
 
     def _settle(self) -> None:
         """End what an earlier run of the program left open: it was killed, nothing of it goes on."""
+        self._questions.clear()
         self._close_open()
         self._stop_cards()
         if self._in_turn:

@@ -45,6 +45,8 @@ def phase_words(state: ChatState, now: datetime, *, stopping: bool = False) -> t
             what = "code" if name in ("run_code", "") else name
             more = f" +{len(tools) - 1}" if len(tools) > 1 else ""
             return f"running {what}{more} {seconds}", "$primary"
+        case "asking":
+            return "waiting for your answer", "$accent"
         case "coding":
             return "writing code", "$primary"
         case "writing":

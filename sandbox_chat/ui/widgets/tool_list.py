@@ -28,13 +28,18 @@ STATUS: dict[str, tuple[str, str]] = {
 }
 """Sign and colour of each status; both, so that neither has to be seen."""
 
+ASKS = ("?", "$accent")
+"""The same for a call that waits for an answer of the user."""
+
 NAME_WIDTH = 12
 
 
-def row(tool: ToolCall, width: int, now: datetime, spinner: str) -> Content:
-    """Return the row of a call in exactly ``width`` cells."""
+def row(tool: ToolCall, width: int, now: datetime, spinner: str, *, asks: bool = False) -> Content:
+    """Return the row of a call in exactly ``width`` cells. ``asks``: it waits for an answer of the user."""
     sign, colour = STATUS[tool.status]
-    if tool.status == "running" and spinner:
+    if asks:
+        sign, colour = ASKS
+    elif tool.status == "running" and spinner:
         sign = spinner
     name = formats.fit(tool.short_name or "tool", NAME_WIDTH)
     name += " " * (NAME_WIDTH - cell_len(name))
@@ -140,7 +145,7 @@ class ToolList(ScrollView, can_focus=True):
             content = Content.styled(formats.fit(text, width), "$faint")
         else:
             tool = self.state.tools[self._ids[index]]
-            content = row(tool, width, self._clock(), self._spinner)
+            content = row(tool, width, self._clock(), self._spinner, asks=self.state.asks(tool.id))
             if tool.id == self.selected:
                 style = self.get_visual_style("tool-list--selected")
         strip = Strip(content.render_segments(style), content.cell_length)

@@ -198,7 +198,7 @@ class ToolPane(Vertical):
         views.dim = frozenset(
             view
             for view, missing in (
-                ("output", not tool.output),
+                ("output", not tool.output and not tool.late),
                 ("result", not tool.content),
                 ("image", not tool.images),
             )

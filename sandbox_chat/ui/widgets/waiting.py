@@ -1,10 +1,11 @@
-"""The prompts that wait for the running turn to end, above the composer."""
+"""The prompts that wait for the running turn to end, and files on their way, above the composer."""
 
 from __future__ import annotations
 
 from textual.content import Content
 from textual.widgets import Static
 
+from sandbox_chat.plain import progress_text
 from sandbox_chat.ui import formats
 from sandbox_chat.ui.controller import Chat
 
@@ -13,7 +14,7 @@ SHOWN = 3
 
 
 class Waiting(Static):
-    """One row for each prompt that waits or was not taken yet, none when there is none."""
+    """One row for each prompt that waits or was not taken yet and for each file on its way, none when there is none."""
 
     DEFAULT_CSS = """
     Waiting { height: auto; width: 1fr; padding: 0 1; display: none; color: $muted; background: $background; }
@@ -30,12 +31,15 @@ class Waiting(Static):
         starting = self.chat.state.phase in ("starting", "connecting")
         early = self.chat.unconfirmed if starting else []
         width = self.screen.size.width - 2
-        key = (tuple(early), tuple(waiting), held, width)
+        transfers = [
+            f"⋯ attaching {transfer.label}: {progress_text(transfer)}" for transfer in self.chat.state.attaching
+        ]
+        key = (tuple(transfers), tuple(early), tuple(waiting), held, width)
         if key == self._drawn:
             return
         self._drawn = key
-        self.display = bool(waiting or early)
-        rows = []
+        self.display = bool(waiting or early or transfers)
+        rows = [Content(formats.fit(text, width)) for text in transfers]
         for label, prompts in (("goes out when connected", early), ("waiting", waiting[:SHOWN])):
             for prompt in prompts:
                 rows.append(Content(formats.fit(f"⋯ {label}: " + " ".join(prompt.split()), width)))

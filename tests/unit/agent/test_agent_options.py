@@ -15,7 +15,9 @@ from sandbox_chat.agent import launch_cli, options, program
 from sandbox_chat.agent.endpoint import Endpoint
 from sandbox_chat.agent.errors import AgentError
 from sandbox_chat.agent.prompt import system_prompt
+from sandbox_chat.sandbox.base import Capabilities, SandboxInfo
 from sandbox_chat.settings import Secret, Settings
+from sandbox_chat.tools.schemas import tool_specs
 
 AMBIENT = {
     "PATH": "/bin",
@@ -82,7 +84,7 @@ def test_limits_come_from_the_settings(tmp_path: Path) -> None:
     env = environment(Endpoint("", Secret(""), Secret("k"), ""), tmp_path, settings)
     assert env["CLAUDE_CODE_MAX_RETRIES"] == "7"
     assert env["API_TIMEOUT_MS"] == "12500"
-    assert int(env["MCP_TOOL_TIMEOUT"]) >= 10 * 200 * 1000
+    assert int(env["MCP_TOOL_TIMEOUT"]) >= 24 * 3600 * 1000
 
 
 def make(tmp_path: Path, **changes: Any) -> options.ClaudeAgentOptions:
@@ -210,6 +212,34 @@ def test_the_prompt_says_what_it_must() -> None:
         assert words in prompt
     assert "earlier run" not in prompt
     assert "earlier run" in system_prompt(Settings(), new_run=True, today=TODAY)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("local", "sandbox on the user's computer"),
+        ("docker", "container on the user's computer"),
+        ("e2b", "machine in a cloud"),
+    ],
+)
+@pytest.mark.parametrize("network", [True, False])
+def test_the_prompt_says_where_code_runs(kind: str, words: str, network: bool) -> None:
+    info = SandboxInfo(kind, kind, capabilities=Capabilities(network=network))
+    prompt = system_prompt(Settings(sandbox=kind, run_timeout=17), info, new_run=False, today=TODAY)
+    assert words in prompt and "17 s" in prompt
+    assert ("internet is reachable" in prompt) == network
+    assert ("no network" in prompt) != network
+    [run_code] = [spec for spec in tool_specs(Settings(run_timeout=17), info.capabilities) if spec.name == "run_code"]
+    assert ("internet is reachable" in run_code.description) == network
+    limit = run_code.schema["properties"]["timeout"]
+    assert (limit["maximum"], limit["default"]) == (17, 17) and "17 s" in run_code.description
+
+
+def test_the_prompt_names_a_shared_folder(tmp_path: Path) -> None:
+    shared = Settings(sandbox_workspace=tmp_path)
+    assert "/workspace" in system_prompt(shared, new_run=False, today=TODAY)
+    assert "/workspace" not in system_prompt(Settings(), new_run=False, today=TODAY)
+    assert str(tmp_path) not in system_prompt(shared, new_run=False, today=TODAY)
 
 
 def test_the_prompt_without_a_sandbox_offers_no_tools() -> None:

@@ -95,6 +95,23 @@ def test_output_before_done_belongs_to_the_run(make: Callable[[Answer], Guest]) 
     assert "".join(text for stream, text in live if stream == "stdout") == "grüße"
 
 
+def test_raw_output_is_all_of_it_and_late_output_is_none_of_it(make: Callable[[Answer], Guest]) -> None:
+    def answer(guest: Guest, message: dict[str, Any], blob: bytes) -> None:
+        os.write(guest.out, b"A" * 5000)
+        os.write(guest.err, b"\xff")
+        guest.send({"op": "late", "id": 1, "stream": "stdout", "text": "late"})
+        guest.done(message["id"])
+
+    raw: dict[str, bytes] = {"stdout": b"", "stderr": b""}
+
+    def take(stream: str, data: bytes) -> None:
+        raw[stream] += data
+
+    done = make(answer).link.execute("x", 5, None, None, take)
+    assert len(done.stdout) < 1200
+    assert raw == {"stdout": b"A" * 5000, "stderr": b"\xff"}
+
+
 def test_pictures_are_cut_out_of_the_blob(make: Callable[[Answer], Guest]) -> None:
     def answer(guest: Guest, message: dict[str, Any], blob: bytes) -> None:
         sizes = [["image/png", 3], ["application/x-evil", 2], ["image/jpeg", 1]]

@@ -37,10 +37,20 @@ def verdict(program: bytes, arch: int, number: int, *args: int) -> int:
 
 
 @pytest.mark.parametrize(
-    ("machine", "arch", "clone", "ioctl", "sock", "ptrace", "write"),
-    [("x86_64", X86, 56, 16, 41, 101, 1), ("aarch64", ARM, 220, 29, 198, 117, 64)],
+    ("machine", "arch", "clone", "ioctl", "sock", "ptrace", "write", "fcntl", "inotify"),
+    [("x86_64", X86, 56, 16, 41, 101, 1, 72, 294), ("aarch64", ARM, 220, 29, 198, 117, 64, 25, 26)],
 )
-def test_rules(machine: str, arch: int, clone: int, ioctl: int, sock: int, ptrace: int, write: int) -> None:
+def test_rules(
+    machine: str,
+    arch: int,
+    clone: int,
+    ioctl: int,
+    sock: int,
+    ptrace: int,
+    write: int,
+    fcntl: int,
+    inotify: int,
+) -> None:
     program = seccomp.program(machine)
     assert program is not None
     refused = ERRNO | errno.EPERM
@@ -57,6 +67,11 @@ def test_rules(machine: str, arch: int, clone: int, ioctl: int, sock: int, ptrac
     assert verdict(program, arch, ioctl, 0, 0x5412) == refused
     assert verdict(program, arch, ioctl, 0, 0x5412 | 1 << 32) == refused  # the kernel looks at 32 bits too
     assert verdict(program, arch, ioctl, 0, 0x541C) == refused
+    assert verdict(program, arch, inotify) == refused
+    for command in (1024, 1026):
+        assert verdict(program, arch, fcntl, 3, command) == refused
+    for command in (0, 1, 2, 3, 4, 6, 8, 1025, 1030, 1031):
+        assert verdict(program, arch, fcntl, 3, command) == ALLOW
     for family in (1, 2, 10, 16):
         assert verdict(program, arch, sock, family) == ALLOW
         assert verdict(program, arch, sock + (12 if arch == X86 else 1), family) == ALLOW

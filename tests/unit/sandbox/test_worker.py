@@ -42,7 +42,9 @@ class Back:
     def start(self) -> None:
         self.log.append("start")
 
-    def run_code(self, code: str, *, timeout: float, on_output: Any = None, on_late: Any = None) -> Execution:
+    def run_code(
+        self, code: str, *, timeout: float, on_output: Any = None, on_late: Any = None, on_raw: Any = None
+    ) -> Execution:
         self.log.append(code)
         self.interrupted.clear()
         if self.closed.is_set():

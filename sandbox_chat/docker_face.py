@@ -1,0 +1,39 @@
+"""The face of ``sandbox-chat docker build``: shows how the build goes, and what came of it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from sandbox_chat.settings import Settings
+
+
+def build(settings: Settings, *, base: str, wheels: str, tag: str, quiet: bool) -> int:
+    """Build the image of the Docker sandbox; returns the exit code. The builder's words go to stderr."""
+    from sandbox_chat.sandbox import docker_build
+    from sandbox_chat.text import clean
+
+    def show(line: str) -> None:
+        if not quiet:
+            sys.stderr.write(clean(line) + "\n")
+            sys.stderr.flush()
+
+    name = tag or docker_build.default_tag()
+    sys.stderr.write(f"Building the image {name} with {settings.docker_command}. This takes some minutes.\n")
+    sys.stderr.flush()
+    try:
+        built = docker_build.build(
+            settings, base=base, wheels=Path(wheels) if wheels else None, tag=name, on_line=show
+        )
+    except docker_build.BuildFailed as failed:
+        if quiet:
+            sys.stderr.write(clean(failed.log) + "\n")
+        sys.stderr.write(f"{settings.scrub(clean(str(failed)))}\n")
+        return 1
+    size = f"{built.size / 1e6:,.0f} MB" if built.size else "size not known"
+    print(f"The image {built.tag} is ready ({size}, {built.seconds:.0f} s).")  # noqa: T201 - the result
+    if built.tag != (settings.docker_image or docker_build.default_tag()):
+        print(f"To use it, set SANDBOX_CHAT_DOCKER_IMAGE={built.tag}.")  # noqa: T201
+    else:
+        print("To use it, start with: sandbox-chat --sandbox docker")  # noqa: T201
+    return 0

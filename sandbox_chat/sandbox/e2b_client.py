@@ -1,0 +1,284 @@
+"""One sandbox in an E2B-compatible cloud, through the cloud's own client. Coroutines; ``e2b`` drives them.
+
+The asynchronous client is used because only there a request under way can be given up from another thread, which
+closes its connection; that is how a cloud is told to stop code. Private parts of the client are used here alone:
+``_client`` and ``_jupyter_url`` (the transport and address of the code interpreter), ``_envd_version`` and
+``_envd_access_token`` (to address the sandbox by another way than the client's own). They can go when the client
+bounds what ``run_code`` keeps in memory, and offers the routes of ``cube_proxy_node_ip``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sandbox_chat.sandbox.base import SandboxUnavailable
+from sandbox_chat.sandbox.e2b_errors import CloudError, Disconnected, api_url, domain, old_api
+from sandbox_chat.settings import Settings
+
+Take = Callable[[dict[str, Any]], None]
+INTERPRETER_PORT = 49999
+ENVD_PORT = 49983
+_MAX_LINE = 256 << 20
+_MAX_SAID = 10_000
+_NO_CONTEXTS = (404, 405, 501)
+
+
+def load() -> Any:
+    """Import the client and return it; takes about half a second. Raises ``SandboxUnavailable``."""
+    try:
+        import e2b_code_interpreter  # type: ignore[import-untyped]
+    except Exception as error:
+        raise SandboxUnavailable(
+            f"The client of the cloud cannot be loaded ({type(error).__name__}: {error}). Install it again: "
+            "pip install 'e2b-code-interpreter>=2.11,<3'."
+        ) from None
+    return e2b_code_interpreter
+
+
+def parameters(settings: Settings, timeout: float, *, retries: int = 2) -> dict[str, Any]:
+    """Return the client's parameters for a call to the control API, none of them left to the environment.
+
+    Proxies are the exception: the client takes them from ``HTTPS_PROXY`` and its like, as every program does.
+    """
+    from e2b.connection_config import ApiParams
+
+    wanted: dict[str, Any] = {
+        "api_key": settings.e2b_api_key.reveal(),
+        "api_url": api_url(settings),
+        "domain": domain(settings),
+        "sandbox_url": sandbox_url(settings) or None,
+        "debug": False,
+        "request_timeout": timeout,
+        "validate_api_key": False,
+        "http_version": "2",
+        "retries": retries,
+    }
+    return {name: value for name, value in wanted.items() if name in ApiParams.__annotations__}
+
+
+def sandbox_url(settings: Settings) -> str:
+    """Address under which sandboxes are reached when it is not each one's own; empty when it is."""
+    if settings.cube_proxy_node_ip:
+        node = settings.cube_proxy_node_ip
+        return node.rstrip("/") if "://" in node else f"http://{node}"
+    return settings.e2b_sandbox_url
+
+
+class Cloud:
+    """Speaks with one sandbox. ``create`` comes first; all from one event loop."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.box: Any = None
+        self.old_api = False
+        """True when the sandbox had to be made by the old control API."""
+        self._context = ""
+
+    @property
+    def id(self) -> str:
+        """Id of the sandbox, empty before it is made."""
+        return str(self.box.sandbox_id) if self.box is not None else ""
+
+    async def create(self, metadata: Mapping[str, str], seconds: float) -> None:
+        """Make the sandbox, within ``seconds`` for each request."""
+        kind = load().AsyncSandbox
+        settings = self.settings
+        try:
+            made = await kind.create(
+                template=settings.e2b_template,
+                timeout=settings.e2b_ttl,
+                metadata=dict(metadata),
+                allow_internet_access=settings.e2b_internet,
+                **parameters(settings, seconds),
+            )
+        except Exception as error:
+            if not old_api(error):
+                raise
+            answer = await self._create_old(metadata, seconds, error)
+        else:
+            answer = {
+                "sandboxID": made.sandbox_id,
+                "domain": made.sandbox_domain,
+                "envdVersion": str(made._envd_version),
+                "envdAccessToken": made._envd_access_token,
+                "trafficAccessToken": made.traffic_access_token,
+            }
+        self.box = self._address(kind, answer)
+
+    async def _create_old(
+        self, metadata: Mapping[str, str], seconds: float, first: Exception
+    ) -> dict[str, Any]:
+        """Make the sandbox where only the old API is known. Raises ``first`` when that is not there either."""
+        settings = self.settings
+        body = {
+            "templateID": settings.e2b_template,
+            "timeout": settings.e2b_ttl,
+            "metadata": dict(metadata),
+            "secure": True,
+            "allow_internet_access": settings.e2b_internet,
+        }
+        async with plain_client(settings, seconds) as client:
+            response = await client.post(f"{api_url(settings)}/sandboxes", json=body)
+        if response.status_code in _NO_CONTEXTS and "template" not in response.text.lower():
+            raise first
+        if response.status_code >= 300:
+            raise CloudError(response.status_code, _said(response.text))
+        answer = response.json()
+        if not isinstance(answer, dict) or not isinstance(answer.get("sandboxID"), str):
+            raise CloudError(500, "an answer without the sandbox's id")
+        self.old_api = True
+        return answer
+
+    def _address(self, kind: Any, answer: Mapping[str, Any]) -> Any:
+        """Return the client's object for a sandbox, reached as the settings say."""
+        from e2b.connection_config import ConnectionConfig
+        from packaging.version import Version
+
+        settings, token = self.settings, answer.get("envdAccessToken")
+        name = str(answer["sandboxID"])
+        where = answer.get("domain") or domain(settings)
+        headers = {"E2b-Sandbox-Id": name, "E2b-Sandbox-Port": str(ENVD_PORT)}
+        if isinstance(token, str) and token:
+            headers["X-Access-Token"] = token
+        if settings.cube_proxy_node_ip:
+            headers["Host"] = f"{ENVD_PORT}-{name}.{where}"
+        config = ConnectionConfig(
+            extra_sandbox_headers=headers, **parameters(settings, settings.e2b_request_timeout)
+        )
+        # The client would take a missing address from the environment.
+        untyped: Any = config
+        untyped._sandbox_url = sandbox_url(settings) or None
+        return kind(
+            sandbox_id=name,
+            sandbox_domain=where,
+            envd_version=Version(str(answer.get("envdVersion") or "0.1.0")),
+            envd_access_token=token if isinstance(token, str) else None,
+            traffic_access_token=answer.get("trafficAccessToken") or None,
+            connection_config=config,
+        )
+
+    # -- the code interpreter --------------------------------------------------------------------------
+
+    def _interpreter(self, path: str) -> tuple[str, dict[str, str]]:
+        box = self.box
+        base = sandbox_url(self.settings) or box._jupyter_url
+        headers = {"E2b-Sandbox-Id": self.id, "E2b-Sandbox-Port": str(INTERPRETER_PORT)}
+        if box._envd_access_token:
+            headers["X-Access-Token"] = box._envd_access_token
+        if box.traffic_access_token:
+            headers["E2B-Traffic-Access-Token"] = box.traffic_access_token
+        if self.settings.cube_proxy_node_ip:
+            headers["Host"] = f"{INTERPRETER_PORT}-{self.id}.{box.sandbox_domain}"
+        return f"{base}{path}", headers
+
+    async def make_context(self, folder: str, seconds: float) -> None:
+        """Make the shell in which code is run. A cloud without contexts of one's own has one that serves."""
+        url, headers = self._interpreter("/contexts")
+        async with self.box._client as client:
+            body = {"cwd": folder, "language": "python"}
+            response = await client.post(url, json=body, headers=headers, timeout=seconds)
+        if response.status_code in _NO_CONTEXTS and "not found" not in response.text.lower():
+            return
+        if response.status_code >= 300:
+            raise CloudError(response.status_code, _said(response.text))
+        answer = response.json()
+        self._context = str(answer["id"])
+
+    async def execute(self, code: str, take: Take, *, connect_timeout: float) -> None:
+        """Run ``code`` and hand on each message as it comes; returns at the end of the answer.
+
+        Cancelling closes the connection, at which a cloud interrupts the code. Raises ``CloudError`` for an answer
+        that is not a success, ``Disconnected`` when it ends in the middle.
+        """
+        import httpx
+
+        url, headers = self._interpreter("/execute")
+        body = {"code": code, "context_id": self._context or None, "language": None, "env_vars": None}
+        try:
+            async with (
+                self.box._client as client,
+                client.stream(
+                    "POST",
+                    url,
+                    json=body,
+                    headers=headers,
+                    timeout=httpx.Timeout(None, connect=connect_timeout),
+                ) as response,
+            ):
+                if response.status_code >= 300:
+                    raise CloudError(
+                        response.status_code, _said((await response.aread()).decode("utf-8", "replace"))
+                    )
+                buffer = bytearray()
+                async for part in response.aiter_bytes():
+                    buffer += part
+                    if b"\n" in part:
+                        *lines, rest = bytes(buffer).split(b"\n")
+                        buffer = bytearray(rest)
+                        for line in lines:
+                            _message(line, take)
+                    elif len(buffer) > _MAX_LINE:
+                        raise CloudError(500, "an endless line")
+                _message(bytes(buffer), take)
+        except (httpx.ReadError, httpx.RemoteProtocolError, httpx.WriteError) as error:
+            raise Disconnected(str(error)) from error
+
+    # -- the sandbox -----------------------------------------------------------------------------------
+
+    async def signal(self, pid: int, seconds: float) -> None:
+        """Send the interrupt signal to a process of the sandbox."""
+        await self.box.commands.run(
+            f"kill -INT {pid:d}", user="root", timeout=seconds, request_timeout=seconds
+        )
+
+    async def prolong(self, ttl: int, seconds: float) -> None:
+        """Let the sandbox live for ``ttl`` seconds from now on."""
+        await self.box.set_timeout(ttl, request_timeout=seconds)
+
+    async def running(self, seconds: float) -> bool | None:
+        """Whether the sandbox lives; ``None`` when nobody can say."""
+        try:
+            return bool(await self.box.is_running(request_timeout=seconds))
+        except Exception:
+            return None
+
+
+def plain_client(settings: Settings, timeout: float) -> Any:
+    """Return an HTTP client for the parts of the old API that the cloud's own client has lost."""
+    import ssl
+
+    import httpx
+
+    return httpx.AsyncClient(
+        headers={"X-API-KEY": settings.e2b_api_key.reveal()},
+        timeout=timeout,
+        verify=ssl.create_default_context(),
+    )
+
+
+def kill(settings: Settings, sandbox_id: str, timeout: float) -> bool:
+    """End a sandbox by its id; any thread. False when it was not there any more."""
+    return bool(load().Sandbox.kill(sandbox_id, **parameters(settings, timeout, retries=1)))
+
+
+def _message(line: bytes, take: Take) -> None:
+    if not line.strip():
+        return
+    try:
+        message = json.loads(line)
+    except ValueError:  # also when it is not UTF-8: what cannot be understood is passed over
+        return
+    if isinstance(message, dict):
+        take(message)
+
+
+def _said(text: str) -> str:
+    """The message in an answer's body: that of its JSON object, else its text."""
+    try:
+        body = json.loads(text)
+    except ValueError:
+        body = None
+    found = body.get("message") if isinstance(body, dict) else None
+    return str(found if isinstance(found, str) else text)[:_MAX_SAID]

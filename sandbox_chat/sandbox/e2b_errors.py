@@ -1,0 +1,175 @@
+"""What can go wrong with a cloud, each in a sentence that says what happened and what to do."""
+
+from __future__ import annotations
+
+import re
+
+from sandbox_chat.settings import Settings
+from sandbox_chat.text import clean_line
+
+FITTING = "e2b==2.31.0 e2b-code-interpreter==2.8.1"
+"""Versions of the client that speak the old control API."""
+DEFAULT_DOMAIN = "e2b.app"
+_DETAIL = 300  # characters of what the cloud said that a message repeats
+_STATUS = re.compile(r"^\s*([1-5]\d\d)\b(?!\.\d):?\s*")
+
+
+class CloudError(Exception):
+    """An answer of the cloud that is not a success: its ``status`` and what it said."""
+
+    def __init__(self, status: int, said: str = "") -> None:
+        super().__init__(f"{status}: {said}")
+        self.status = status
+
+
+class Disconnected(Exception):
+    """The connection ended before the answer did."""
+
+
+def domain(settings: Settings) -> str:
+    """Domain of the cloud's sandboxes."""
+    return settings.e2b_domain or DEFAULT_DOMAIN
+
+
+def api_url(settings: Settings) -> str:
+    """Control address of the cloud."""
+    return settings.e2b_api_url or f"https://api.{domain(settings)}"
+
+
+def status_of(error: BaseException) -> int:
+    """HTTP status of the answer behind an error of the client; 0 when there was no answer."""
+    status = getattr(error, "status", None) or getattr(error, "status_code", None)
+    if isinstance(status, int):
+        return status
+    names = {kind.__name__ for kind in type(error).__mro__}
+    if "AuthenticationException" in names:
+        return 401
+    if names & {"NotFoundException", "SandboxNotFoundException"}:
+        return 404
+    found = _STATUS.match(str(error)) if names & {"SandboxException"} else None
+    return int(found[1]) if found else 0
+
+
+def is_gone(error: BaseException) -> bool:
+    """True when an error of the client says that the sandbox does not exist any more."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    if names & {"SandboxNotFoundException", "SandboxNotRunningException"}:
+        return True
+    text = str(error).lower()
+    return status_of(error) in (404, 410, 502) and ("not found" in text or "not running" in text)
+
+
+def is_timeout(error: BaseException) -> bool:
+    """True when the cloud did not answer in time."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return isinstance(error, TimeoutError) or ("TimeoutException" in names and not is_gone(error))
+
+
+def is_unsent(error: BaseException) -> bool:
+    """True when the request surely never reached the cloud."""
+    return "ConnectError" in {kind.__name__ for kind in type(error).__mro__}
+
+
+def said(error: BaseException, settings: Settings) -> str:
+    """What the cloud said, short, clean, without credentials and without the status before it."""
+    text = _STATUS.sub("", str(error), count=1)
+    return clean_line(settings.scrub(text), _DETAIL).rstrip(".")
+
+
+def _quoted(error: BaseException, settings: Settings) -> str:
+    text = said(error, settings)
+    return f" The cloud said: {text}." if text else ""
+
+
+def old_api(error: BaseException) -> bool:
+    """True when a refused create looks like a server that knows only the old control API."""
+    status = status_of(error)
+    return status == 405 or (status == 404 and "template" not in str(error).lower())
+
+
+def create_failed(error: BaseException, settings: Settings) -> str:
+    """Say why no sandbox was made, and what to do."""
+    status, url = status_of(error), api_url(settings)
+    if status == 401:
+        return (
+            f"The cloud at {url} did not accept the key (401). Check E2B_API_KEY: it must be whole and belong to this "
+            f"cloud and region; E2B_API_URL and E2B_DOMAIN must be those of the key.{_quoted(error, settings)}"
+        )
+    if status == 403:
+        return (
+            f"The cloud at {url} refused to make a sandbox (403). Most often key, address and domain are of different "
+            f"regions: check that E2B_API_KEY, E2B_API_URL ({url}) and E2B_DOMAIN ({domain(settings)}) belong together, "
+            f"and that the key may create sandboxes.{_quoted(error, settings)}"
+        )
+    if old_api(error):
+        return (
+            f"The cloud at {url} does not know the control API of this client ({status} when a sandbox was to be made, "
+            f"also by the old way). Check E2B_API_URL; for a server with only the old API install {FITTING}."
+        )
+    if status in (400, 404) and "template" in str(error).lower():
+        return (
+            f"The cloud has no template {settings.e2b_template!r} for this key ({status}). Set "
+            f"SANDBOX_CHAT_E2B_TEMPLATE to one of its templates with a code interpreter.{_quoted(error, settings)}"
+        )
+    if status == 429:
+        return (
+            "The cloud makes no more sandboxes for this key at the moment (429): too many are alive, or too many were "
+            f"asked for. See and end them with 'sandbox-chat sandboxes list', or wait a minute.{_quoted(error, settings)}"
+        )
+    if status >= 500:
+        return (
+            f"The cloud at {url} has a fault of its own ({status}). Try again in some minutes; if it lasts, see the "
+            f"cloud's status page, or use --sandbox local.{_quoted(error, settings)}"
+        )
+    if status:
+        return f"The cloud at {url} did not make a sandbox ({status}).{_quoted(error, settings)} Check the E2B settings."
+    return unreachable(error, settings)
+
+
+def unreachable(error: BaseException, settings: Settings) -> str:
+    """Say why the cloud did not answer at all, and what to do."""
+    url = api_url(settings)
+    texts: list[str] = []
+    chain: BaseException | None = error
+    while chain is not None and len(texts) < 8:
+        texts.append(f"{type(chain).__name__} {chain}")
+        chain = chain.__cause__ or chain.__context__
+    text = " ".join(texts).lower()
+    check = "Check E2B_API_URL and E2B_DOMAIN, the network, and the proxy (HTTPS_PROXY) if there is one."
+    if "invalidcontenttype" in text:
+        return f"The server at {url} does not speak TLS: the address must begin with http://, or have another port. {check}"
+    if "certificate" in text or "tls" in text or "ssl" in text:
+        return f"The connection to the cloud at {url} is not safe: its certificate is not accepted. {check}"
+    if "dns" in text or "resolve" in text or "name or service" in text or "nodename" in text:
+        return f"The cloud's name in {url} is not known. {check}"
+    if "refused" in text:
+        return f"The cloud at {url} refused the connection. {check}"
+    if is_timeout(error):
+        return (
+            f"The cloud at {url} did not answer in time. Try again; {check[0].lower()}{check[1:]} "
+            "SANDBOX_CHAT_START_TIMEOUT gives it more time."
+        )
+    return f"The cloud at {url} cannot be reached ({said(error, settings) or type(error).__name__}). {check}"
+
+
+NO_KEY = (
+    "The sandbox 'e2b' needs a key. Set E2B_API_KEY in the environment or in .env (and E2B_API_URL and E2B_DOMAIN for a "
+    "cloud other than E2B's own), or use --sandbox local."
+)
+GONE = "The cloud has ended the sandbox (its time was over, or it was killed)."
+
+
+def gateway(seconds: float) -> str:
+    """Say that a gateway between here and the sandbox ended a call that took long."""
+    return (
+        f"The cloud's gateway ended this call after {seconds:.0f} s (502); most clouds allow about 30 s. The code was "
+        "stopped, the variables are kept. Split the work into shorter calls."
+    )
+
+
+def cut(seconds: float) -> str:
+    """Say that the connection was lost while code ran."""
+    return (
+        f"The connection to the cloud was cut {seconds:.1f} s after the start of the code. The code was stopped; what it "
+        "did until then stands and the variables are kept. Run it again."
+    )

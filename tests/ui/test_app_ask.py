@@ -1,0 +1,225 @@
+"""Questions and attached files on the screen: nothing is decided by keys that were meant for the prompt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.screen import (
+    HOSTILE,
+    NARROW,
+    START,
+    WIDE,
+    PlayedEngine,
+    chat_app,
+    screen_text,
+    settled,
+    tool_finished,
+    tool_started,
+)
+
+from sandbox_chat import events as ev
+from sandbox_chat.ui.widgets.ask import GRACE, AskBox
+
+CHOICES = (
+    ev.Choice("replace", "r", "replace it"),
+    ev.Choice("keep_both", "k", "keep both"),
+    ev.Choice("no", "n", "do not save"),
+)
+
+
+def asked(approval_id: str = "a1", **changes: Any) -> ev.ApprovalRequested:
+    values: dict[str, Any] = {
+        "at": START,
+        "approval_id": approval_id,
+        "kind": "overwrite",
+        "question": "plot.png exists already. Replace it?",
+        "detail": "/home/user/downloads/plot.png\nthere now: 3 bytes, changed 2026-01-02 03:04\nfrom the sandbox: 6 bytes",
+        "choices": CHOICES,
+        "default": "keep_both",
+        "tool_use_id": "u1",
+        **changes,
+    }
+    return ev.ApprovalRequested(**values)
+
+
+async def asking(pilot: Any, made: list[PlayedEngine], **changes: Any) -> AskBox:
+    """A turn in which a call asks."""
+    app = pilot.app
+    await settled(pilot, lambda: app.chat.state.phase == "idle")
+    app.chat_screen.composer.insert_text("save it")
+    await pilot.press("enter")
+    await settled(pilot, lambda: made[0].prompts)
+    made[0].emit(tool_started("u1", "mcp__sandbox__download_file", path="/tmp/plot.png"), asked(**changes))
+    box: AskBox = app.chat_screen.query_one(AskBox)
+    await settled(pilot, lambda: box.display)
+    return box
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+async def test_the_question_is_shown_and_answered_by_a_key(tmp_path: Path, size: tuple[int, int]) -> None:
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made)
+    async with app.run_test(size=size) as pilot:
+        box = await asking(pilot, made)
+        text = screen_text(app)
+        assert "? plot.png exists already. Replace it?" in text
+        assert "/home/user/downloads/plot.png" in text and "3 bytes, changed" in text
+        assert text.count("waiting for your answer") >= 2  # on the card and in the status
+        await settled(pilot, lambda: app.focused is box)
+        await pilot.press("k")
+        await settled(pilot, lambda: made[0].answers == [("a1", "keep_both")])
+        await settled(pilot, lambda: not box.display and app.focused is app.chat_screen.composer)
+        await settled(pilot, lambda: "→ keep both" in screen_text(app))
+
+
+async def test_what_is_typed_when_the_question_comes_goes_into_the_prompt(tmp_path: Path) -> None:  # case T14
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made)
+    async with app.run_test(size=WIDE) as pilot:
+        await asking(pilot, made)
+        await pilot.press(*"anyrkn")
+        await pilot.pause(GRACE * 2)
+        await pilot.press(*"rkn")
+        await pilot.pause(GRACE)
+        assert made[0].answers == []
+        assert app.chat_screen.composer.text == "anyrknrkn"
+
+
+async def test_a_prompt_that_begins_with_an_answers_letter_decides_nothing(tmp_path: Path) -> None:
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made)
+    async with app.run_test(size=WIDE) as pilot:
+        box = await asking(pilot, made)
+        await settled(pilot, lambda: app.focused is box)
+        await pilot.press("n", "o")
+        await settled(pilot, lambda: app.chat_screen.composer.text == "no")
+        await pilot.press("w")
+        await pilot.pause(GRACE)
+        assert made[0].answers == []
+        assert app.chat_screen.composer.text == "now"
+
+
+async def test_escape_does_nothing_with_it_and_a_click_decides(tmp_path: Path) -> None:
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made)
+    async with app.run_test(size=WIDE) as pilot:
+        box = await asking(pilot, made)
+        await settled(pilot, lambda: app.focused is box)
+        await pilot.press("escape")
+        await settled(pilot, lambda: made[0].answers == [("a1", "no")])
+        assert made[0].interrupts == 0
+        made[0].emit(asked("a2"))
+        await settled(pilot, lambda: box.display)
+        assert await pilot.click(AskBox, offset=(6, 4))
+        await pilot.pause(0.1)
+        assert made[0].answers == [("a1", "no")]  # it has not been seen for long enough
+        await settled(pilot, lambda: box.ready)
+        assert await pilot.click(AskBox, offset=(6, 4))
+        await settled(pilot, lambda: made[0].answers[1:] == [("a2", "replace")])
+
+
+async def test_two_questions_come_one_after_the_other_and_a_withdrawn_one_goes(tmp_path: Path) -> None:
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made)
+    async with app.run_test(size=WIDE) as pilot:
+        box = await asking(pilot, made)
+        made[0].emit(asked("a2", question="End it?", tool_use_id=""))
+        await settled(pilot, lambda: app.focused is box)
+        await pilot.press("r")
+        await settled(pilot, lambda: "? End it?" in screen_text(app))
+        made[0].emit(ev.ApprovalAnswered(at=START, approval_id="a2", choice="", by="cancelled"))
+        await settled(pilot, lambda: not box.display)
+        await settled(pilot, lambda: "End it? → withdrawn" in screen_text(app))
+
+
+async def test_a_question_is_text_to_the_letter(tmp_path: Path) -> None:  # case T3
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made)
+    async with app.run_test(size=WIDE) as pilot:
+        await asking(pilot, made, question=HOSTILE[3], detail="\n".join(HOSTILE))
+        text = screen_text(app)
+        for words in HOSTILE:
+            assert words in text
+
+
+async def test_attach_goes_to_the_engine_and_other_commands_to_the_model(tmp_path: Path) -> None:  # case A6
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made)
+    async with app.run_test(size=WIDE) as pilot:
+        await settled(pilot, lambda: app.chat.state.phase == "idle")
+        await pilot.press("ctrl+l")
+        assert app.chat_screen.composer.text == "/attach "
+        app.chat_screen.composer.insert_text("'my data.csv' in/")
+        await pilot.press("enter")
+        await settled(pilot, lambda: made[0].attached == [("my data.csv", "in/")])
+        assert made[0].prompts == []
+        app.chat_screen.composer.insert_text("/clear")
+        await pilot.press("enter")
+        await settled(pilot, lambda: made[0].prompts == ["/clear"])
+
+
+async def test_a_wrong_attach_says_how_and_keeps_the_words(tmp_path: Path) -> None:
+    app = chat_app(tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settled(pilot, lambda: app.chat.state.phase == "idle")
+        app.chat_screen.composer.insert_text("/attach 'open")
+        await pilot.press("enter")
+        await settled(pilot, lambda: "left open" in screen_text(app))
+        assert app.chat_screen.composer.text == "/attach 'open"
+
+
+async def test_progress_and_end_of_an_attached_file(tmp_path: Path) -> None:
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made)
+    async with app.run_test(size=WIDE) as pilot:
+        await settled(pilot, lambda: app.chat.state.phase == "idle")
+        made[0].emit(ev.Progress(at=START, subject="x1", label="big.csv", done=120_000_000, total=300_000_000))
+        await settled(pilot, lambda: "attaching big.csv: 120 MB of 300 MB, 40 %" in screen_text(app))
+        await pilot.press("escape")
+        await settled(pilot, lambda: made[0].interrupts == 1)
+        made[0].emit(
+            ev.Attached(at=START, attach_id="x1", name="big.csv", path="/tmp/attached/big.csv", size=300_000_000),
+            ev.Attached(at=START, attach_id="x2", name="no", path="", size=0, error="There is no file no."),
+        )
+        await settled(pilot, lambda: "attaching" not in screen_text(app))
+        assert "Attached big.csv (300 MB): it is at /tmp/attached/big.csv in the sandbox." in screen_text(app)
+        assert "There is no file no." in screen_text(app)
+
+
+async def test_progress_of_a_download_is_on_its_card(tmp_path: Path) -> None:
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made)
+    async with app.run_test(size=WIDE) as pilot:
+        await settled(pilot, lambda: app.chat.state.phase == "idle")
+        await pilot.press(*"save", "enter")
+        await settled(pilot, lambda: made[0].prompts)
+        made[0].emit(
+            tool_started("u1", "mcp__sandbox__download_file", path="/tmp/big"),
+            ev.Progress(at=START, subject="u1", label="big", done=5_000_000, total=80_000_000),
+        )
+        await settled(pilot, lambda: "5.0 MB of 80 MB, 6 %" in screen_text(app))
+        made[0].emit(tool_finished("u1", ev.TextContent("Saved /x.")))
+        await settled(pilot, lambda: "5.0 MB of" not in screen_text(app))
+
+
+async def test_background_output_stands_under_the_call(tmp_path: Path) -> None:  # case S5
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made)
+    async with app.run_test(size=WIDE) as pilot:
+        await settled(pilot, lambda: app.chat.state.phase == "idle")
+        await pilot.press(*"go", "enter")
+        await settled(pilot, lambda: made[0].prompts)
+        made[0].emit(
+            tool_started("u1", code="start()"),
+            tool_finished("u1"),
+            tool_started("u2", code="2"),
+            ev.ToolOutput(at=START, tool_use_id="u1", stream="stdout", text="tick 1\n", late=True),
+            tool_finished("u2"),
+        )
+        await settled(pilot, lambda: "background output" in screen_text(app))
+        assert "│ tick 1" in screen_text(app)
+        await pilot.press("ctrl+up")
+        app.chat_screen.tool_pane.show_view("result")
+        await settled(pilot, lambda: screen_text(app).count("background output") == 2)

@@ -1,0 +1,79 @@
+"""The whole output of a run on disk: only when it was cut, private, bounded, said to the user alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.toolbox import Tools
+
+from sandbox_chat.events import TextContent
+from sandbox_chat.settings import Settings
+from sandbox_chat.tools.keeper import OutputKeeper
+
+
+@pytest.fixture
+def keeping(tmp_path: Path) -> Tools:
+    return Tools(Settings(text_limit=1000, output_keep_mb=1), tmp_path, keep_output=True)
+
+
+async def test_short_output_leaves_no_file(keeping: Tools, tmp_path: Path) -> None:
+    outcome = await keeping.call("run_code", code="print('x' * 500)")
+    assert not (tmp_path / "output").exists()
+    assert outcome.display == (TextContent(outcome.text),)
+
+
+async def test_long_output_is_kept_whole_and_said(keeping: Tools, tmp_path: Path) -> None:
+    outcome = await keeping.call("run_code", code="print('x' * 5000 + 'end')")
+    path = tmp_path / "output" / "id-1.txt"
+    assert path.read_bytes() == b"x" * 5000 + b"end\n"
+    assert path.stat().st_mode & 0o777 == 0o600
+    [shown] = outcome.display
+    assert isinstance(shown, TextContent)
+    assert f"The whole output (5,004 bytes) is in {path} on this computer." in shown.text
+    assert str(tmp_path) not in outcome.text  # the model cannot use a path of the user's computer
+    assert "Write long output to a file under /tmp" in outcome.text
+    assert len(outcome.text) <= 1000
+
+
+async def test_more_than_the_limit_is_said(keeping: Tools, tmp_path: Path) -> None:
+    outcome = await keeping.call("run_code", code="print('x' * 1_500_000)")
+    assert (tmp_path / "output" / "id-1.txt").stat().st_size == 1_000_000
+    [shown] = outcome.display
+    assert isinstance(shown, TextContent)
+    assert "The first 1,000,000 of 1,500,001 bytes of the output are in" in shown.text
+
+
+async def test_keeping_can_be_switched_off(tmp_path: Path) -> None:
+    tools = Tools(Settings(text_limit=1000, output_keep_mb=0), tmp_path, keep_output=True)
+    await tools.call("run_code", code="print('x' * 5000)")
+    assert not (tmp_path / "output").exists()
+
+
+def test_names_are_safe_and_never_shared(tmp_path: Path) -> None:
+    for _ in range(2):
+        keeper = OutputKeeper(tmp_path, "../../a/b\0c", spare=0, limit=100)
+        keeper.take("stdout", b"data")
+        assert keeper.close() is not None
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["_a_b_c-2.txt", "_a_b_c.txt"]
+
+
+def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    folder = tmp_path / "output"
+    folder.mkdir()
+    (folder / "call.txt").symlink_to(victim)
+    keeper = OutputKeeper(folder, "call", spare=0, limit=100)
+    keeper.take("stdout", b"data")
+    kept = keeper.close()
+    assert kept is not None and kept.path.name == "call-2.txt"
+    assert victim.read_bytes() == b"precious"
+
+
+def test_a_disk_that_takes_nothing_costs_only_the_file(tmp_path: Path) -> None:
+    (tmp_path / "output").write_text("a file is in the way")
+    keeper = OutputKeeper(tmp_path / "output", "call", spare=10, limit=100)
+    for _ in range(5):
+        keeper.take("stdout", b"data data")
+    assert keeper.close() is None
