@@ -93,6 +93,7 @@ class Engine:
         )
         self._seq = self._journal.last_seq
         self._said_problem = ""
+        self._sandbox_starting = False
         self._demo: MessagesServer | None = None
         self._session: ChatSession | None = None
         self._approvals: Approvals | None = None
@@ -423,8 +424,10 @@ class Engine:
     def _sandbox_state(self, state: str, text: str) -> None:
         self.emit(Status(component="sandbox", state=state, text=clean(self.settings.scrub(text))))
         session = self._session
+        failed_start, self._sandbox_starting = self._sandbox_starting, state == "starting"
         if state in ("lost", "none") and session is not None:
-            reason = clean(self.settings.scrub(text))
+            # What wanted a sandbox that could not be started says so itself.
+            reason = "" if failed_start else clean(self.settings.scrub(text))
             self._command(lambda: session.sandbox_lost(reason))
 
 

@@ -37,7 +37,7 @@ def print_list(settings: Settings, *, as_json: bool = False) -> int:
         if as_json:
             sys.stdout.write("[]\n")
         return OK
-    found, failed = _all(settings, looked)
+    found, asked, failed = _all(settings, looked)
     if as_json:
         sys.stdout.write(json.dumps([_plain(one) for one in found], indent=1) + "\n")
     elif found:
@@ -45,7 +45,7 @@ def print_list(settings: Settings, *, as_json: bool = False) -> int:
         if any(one.left for one in found):
             sys.stdout.write("Those of a crashed run are ended with: sandbox-chat sandboxes kill --left\n")
     elif not failed:
-        sys.stdout.write(f"No sandbox of ours is alive ({', '.join(looked)}).\n")
+        sys.stdout.write(f"No sandbox of ours is alive ({', '.join(asked)}).\n")
     sys.stdout.flush()
     return FAILED if failed else OK
 
@@ -59,7 +59,7 @@ def end(settings: Settings, ids: Sequence[str], *, left: bool = False, everythin
     if not looked:
         _say("Neither a cloud (E2B_API_KEY) nor Docker is set up here, so there is nothing to end.")
         return FAILED
-    found, failed = _all(settings, looked)
+    found, _, failed = _all(settings, looked)
     if everything:
         wanted = found
     elif left:
@@ -91,20 +91,26 @@ def end(settings: Settings, ids: Sequence[str], *, left: bool = False, everythin
     return FAILED if failed else OK
 
 
-def _all(settings: Settings, looked: Sequence[str]) -> tuple[list[Remote], bool]:
-    """All of ours of some kinds, and whether one kind could not be asked; that is said on stderr."""
+def _all(settings: Settings, looked: Sequence[str]) -> tuple[list[Remote], list[str], bool]:
+    """All of ours of some kinds, the kinds that answered, and whether one failed; that is said on stderr."""
     from sandbox_chat import sandbox
     from sandbox_chat.sandbox.base import SandboxError
 
     found: list[Remote] = []
+    asked: list[str] = []
     failed = False
     for kind in looked:
         try:
             found += sandbox.remotes(settings, kind)
+            asked.append(kind)
         except SandboxError as error:
+            # A daemon that happens not to run is no trouble of who uses another kind.
+            if len(looked) > 1 and kind == "docker":
+                _say("Docker could not be asked; with --sandbox docker it is said why.")
+                continue
             failed = True
             _say(settings.scrub(str(error)))
-    return found, failed
+    return found, asked, failed
 
 
 def _plain(one: Remote) -> dict[str, object]:

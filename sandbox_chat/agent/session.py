@@ -270,7 +270,7 @@ class ChatSession:
     def sandbox_lost(self, reason: str) -> None:
         """The sandbox is gone, with what was in it; ``reason`` is a sentence for the user, empty if they know."""
         self.attachments.gone()
-        if reason and not self._closing:
+        if reason and not self._closing and not self.attachments.under_way:  # else its own end says it
             self._report.sandbox_lost(reason)
 
     def _listed(self) -> None:
@@ -386,7 +386,10 @@ class ChatSession:
     async def _attached(self, turn: Turn) -> bool:
         """Wait for the files that are on their way into the sandbox; false if the turn was interrupted meanwhile."""
         if self.attachments.under_way:
-            waits = [asyncio.ensure_future(self.attachments.settled()), asyncio.ensure_future(turn.stopped.wait())]
+            waits = [
+                asyncio.ensure_future(self.attachments.settled()),
+                asyncio.ensure_future(turn.stopped.wait()),
+            ]
             try:
                 await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             finally:

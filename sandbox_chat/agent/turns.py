@@ -138,6 +138,8 @@ class Reporter:
 
     def sandbox_lost(self, reason: str) -> None:
         """The sandbox is gone. The result of a call that runs may say so; otherwise a notice does."""
+        if not any(word in reason for word in ("afresh", "gone", " lost")):
+            reason = f"{reason} Its variables and files are gone; a new one is made when it is needed."
         if self.calls.handling:
             self._lost = reason
         else:

@@ -7,6 +7,7 @@ by its absence the host notices that the kernel is another one than before. Plai
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import json
 import os
@@ -14,6 +15,7 @@ import signal
 import subprocess
 import sys
 import threading
+import traceback
 import types
 import warnings
 from pathlib import Path
@@ -116,8 +118,12 @@ class Cells:
         self.busy = True
         self._shown = []
         self._before = _processes()
+        self.restore()
+
+    def restore(self) -> None:
+        """Make the streams what they were: code may have replaced them."""
         for name, outlet in self._outlets.items():
-            setattr(sys, name, outlet)  # code may have replaced or closed it
+            setattr(sys, name, outlet)
 
     def after(self, result: Any = None) -> None:
         """A cell has ended: end what a stopped one left, save its figures, tell the host."""
@@ -126,6 +132,7 @@ class Cells:
 
     def _after(self, result: Any) -> None:
         self.busy = False
+        self.restore()
         error = getattr(result, "error_in_exec", None)
         if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "CancelledError":
             with contextlib.suppress(Exception):
@@ -311,10 +318,16 @@ def _mend_session(shell: Any) -> None:
 
 def _mend_traceback(shell: Any) -> None:
     plain = shell.showtraceback
+    group: Any = getattr(builtins, "BaseExceptionGroup", None)
 
     def showtraceback(*args: Any, **options: Any) -> None:
+        error = sys.exc_info()[1]
         with undisturbed():
-            plain(*args, **options)
+            if group is not None and isinstance(error, group):
+                # IPython prints those to standard error only, and nobody would hear that the code failed.
+                shell._showtraceback(type(error), error, traceback.format_exception(error))
+            else:
+                plain(*args, **options)
 
     shell.showtraceback = showtraceback
 

@@ -30,13 +30,18 @@ def serve(config: dict[str, Any]) -> None:
     """Serve the host over the socket ``config["fd"]``. Does not return.
 
     ``config`` also holds ``alone`` (the guest has a process namespace to itself), ``limits`` (resource
-    name to value, as in the ``resource`` module), ``preload`` (import the usual packages before the first word) and
-    ``die_with_parent``, the host's process id where nothing else ends the guest and its children with the host.
+    name to value, as in the ``resource`` module), ``first`` (this process is the first of that namespace),
+    ``preload`` (import the usual packages before the first word) and ``die_with_parent``, the host's process id
+    where nothing else ends the guest and its children with the host.
     """
     if config.get("die_with_parent"):
         from . import warden
 
         warden.stand_above(int(config["die_with_parent"]), int(config["fd"]))
+    if config.get("first"):
+        from . import warden
+
+        warden.stand_first(int(config["fd"]))
     set_limits(config.get("limits", {}))
     gc.disable()  # nothing of what is loaded now is garbage
     sock = socket.socket(fileno=int(config["fd"]))

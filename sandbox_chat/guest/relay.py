@@ -32,6 +32,8 @@ import time
 from pathlib import Path
 from typing import Any, NoReturn
 
+from .counters import Counters, cpu_time
+
 SOCKET, OUT, ERR, STATUS, BEAT = 0, 1, 2, 3, 4
 """Kinds of pieces. The host sends ``SOCKET`` and ``BEAT``, which says only that it is there. ``STATUS`` is a JSON object: ``oom``, ``pids`` and ``cpu``, how often these limits struck since the
 start of the container; at the very end also ``code``, the guest's exit code (negative for a signal)."""
@@ -44,68 +46,30 @@ _LAST_WAIT = 3.0
 _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 4, 22, 38
 _FILTER = 2
 _NICE = 5  # the relay comes first: however many processes code starts, the host's word to stop gets through
-# Version 2 of control groups, then version 1; the word before the number.
-_COUNTERS = {
-    "oom": (
-        ("/sys/fs/cgroup/memory.events", b"oom_kill"),
-        ("/sys/fs/cgroup/memory/memory.oom_control", b"oom_kill"),
-    ),
-    "pids": (("/sys/fs/cgroup/pids.events", b"max"), ("/sys/fs/cgroup/pids/pids.events", b"max")),
-}
-
-
-# Processor time of the whole container: nanoseconds, or microseconds behind a word.
-_CPU_TIMES = ("/sys/fs/cgroup/cpuacct/cpuacct.usage", "/sys/fs/cgroup/cpu.stat")
 _LOOK_EVERY = 1.0  # seconds between two looks at the processor time
-
-
-class Counters:
-    """How often the container's limits struck, read from its control group. Empty where that cannot be seen."""
-
-    def __init__(self) -> None:
-        self._files: dict[str, tuple[int, bytes]] = {}
-        for name, places in _COUNTERS.items():
-            for path, word in places:
-                with contextlib.suppress(OSError):
-                    self._files[name] = (os.open(path, os.O_RDONLY | os.O_CLOEXEC), word)
-                    break
-
-    def read(self) -> dict[str, int]:
-        """Return the present numbers."""
-        found = {}
-        for name, (fd, word) in self._files.items():
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                for line in os.pread(fd, 4096, 0).splitlines():
-                    parts = line.split()
-                    if parts and parts[0] == word:
-                        found[name] = int(parts[1])
-        return found
-
-
-def cpu_time() -> float:
-    """Return the seconds of processor time that the container has used; 0 where that cannot be seen."""
-    for path in _CPU_TIMES:
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            words = Path(path).read_bytes().split()
-            if len(words) == 1:
-                return int(words[0]) / 1e9
-            return int(words[words.index(b"usage_usec") + 1]) / 1e6
-    return 0.0
 
 
 class Relay:
     """Carries bytes between the container's standard streams and one guest."""
 
     def __init__(
-        self, guest: int, sock: socket.socket, out: int, err: int, wakeup: int, cpu: float, silence: float
+        self,
+        guest: int,
+        sock: socket.socket,
+        pipes: dict[int, int],
+        wakeup: int,
+        *,
+        cpu: float,
+        silence: float,
     ) -> None:
-        """``cpu``: seconds of processor time from one word of the host to the next; 0 for no limit.
+        """``pipes`` maps descriptor to kind; ``wakeup`` is readable when a child has ended.
 
-        ``silence``: seconds without a word of the host after which it is taken for gone.
+        ``cpu``: seconds of processor time from one word of the host to the next, 0 for no limit. ``silence``:
+        seconds without a word of the host after which it is taken for gone.
         """
         self._guest = guest
         self._sock = sock
-        self._pipes = {out: OUT, err: ERR}
+        self._pipes = pipes
         self._wakeup = wakeup
         self._to_host = bytearray()
         self._to_guest = bytearray()
@@ -322,12 +286,15 @@ def main(config: dict[str, Any]) -> NoReturn:
     """
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the first process does not get signals that it does not handle
+    signal.signal(
+        signal.SIGINT, signal.SIG_DFL
+    )  # the first process does not get signals that it does not handle
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_read, False)
     os.set_blocking(wake_write, False)
     signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
+    _settle_home()
     _seed_fonts(str(config.get("fonts", "")))
     ours, theirs = socket.socketpair()
     out_read, out_write = os.pipe()
@@ -341,7 +308,8 @@ def main(config: dict[str, Any]) -> NoReturn:
     os.close(out_write)
     os.close(err_write)
     cpu, silence = float(config["cpu_seconds"]), float(config["silence"])
-    Relay(guest, ours, out_read, err_read, wake_read, cpu, silence).run()
+    pipes = {out_read: OUT, err_read: ERR}
+    Relay(guest, ours, pipes, wake_read, cpu=cpu, silence=silence).run()
 
 
 def _become_guest(config: dict[str, Any], sock: int, out: int, err: int, libc: Any) -> NoReturn:
@@ -387,6 +355,14 @@ def _filter(filters: dict[str, str], libc: Any) -> None:
         raise OSError(number, f"the system call filter was refused: {os.strerror(number)}")
 
 
+def _settle_home() -> None:
+    """Where the home folder belongs to another user of the image and cannot be written, have one in ``/tmp``."""
+    if not os.access(os.environ.get("HOME", "/"), os.W_OK | os.X_OK):
+        home = Path("/tmp/.home")  # noqa: S108 - of this container only
+        home.mkdir(mode=0o700, exist_ok=True)
+        os.environ["HOME"] = str(home)
+
+
 def _seed_fonts(folder: str) -> None:
     """Copy the list of fonts that the image holds to where matplotlib looks for it. Without it, a first plot is slow."""
     if not folder or not Path(folder).is_dir():
@@ -396,5 +372,3 @@ def _seed_fonts(folder: str) -> None:
         target.mkdir(parents=True, exist_ok=True)
         for source in Path(folder).glob("fontlist-*.json"):
             shutil.copyfile(source, target / source.name)
-
-

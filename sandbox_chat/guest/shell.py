@@ -43,7 +43,6 @@ DEEP = 100
 """Frames above which a traceback is written in Python's own form: IPython's would take seconds."""
 MAX_MORE = 3
 """Tracebacks that are shown beside that of the code itself."""
-_HERE = os.path.dirname(settle.__code__.co_filename)  # noqa: PTH120 - it may be no path
 MAX_VALUE = 10_000
 """Characters kept of an exception's own text."""
 
@@ -269,7 +268,8 @@ def _without_ours(tb: types.TracebackType | None) -> types.TracebackType | None:
     """Return a traceback without the frames of this package: they tell nobody what is wrong with the code."""
     kept = []
     while tb is not None:
-        if os.path.dirname(tb.tb_frame.f_code.co_filename) != _HERE:  # noqa: PTH120 - it may be no path
+        # By the package, not the file: in a container this one is loaded from memory and has no folder.
+        if dict.get(tb.tb_frame.f_globals, "__package__") != __package__:
             kept.append(tb)
         tb = tb.tb_next
     found: types.TracebackType | None = None

@@ -127,8 +127,8 @@ class Outlets:
             fd, spare = stream.fileno(), self._spares[name]
             if _place(fd) == self._places[name]:
                 continue
-            if _place(spare) != self._places[name]:  # swapped or closed as well: nothing could ever be printed again
-                os._exit(NO_OUTPUT)
+            if _place(spare) != self._places[name]:
+                os._exit(NO_OUTPUT)  # swapped or closed as well: nothing could ever be printed again
             os.dup2(spare, fd)
 
 
@@ -136,9 +136,7 @@ def _whole_print(plain: Any) -> Any:
     """Return a ``print`` that gives a ``Stream`` its whole text in one write: half the system calls."""
 
     @functools.wraps(plain)
-    def print(
-        *values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: Any = False
-    ) -> None:
+    def print(*values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: Any = False) -> None:
         __tracebackhide__ = True
         stream = getattr(sys, "stdout", None) if file is None else file
         if type(stream) is not Stream or type(sep) is not str or type(end) is not str:

@@ -1,8 +1,9 @@
-"""For a guest without isolation: a process above it that ends everything that it started, whatever happens.
+"""The process above a guest.
 
-Inside bubblewrap the kernel does that, because the guest has a process namespace to itself. Here a small
-process stays between the host and the guest. All orphans below it become its children, so that none
-can slip away by forking twice or by a session of its own; and the kernel tells it when the host is gone.
+Inside bubblewrap it is the first process of the guest's namespace, and the kernel ends all others with it. A guest
+without isolation has a small process between the host and itself that ends everything that it started, whatever
+happens. All orphans below it become its children, so that none can slip away by forking twice or by a session of
+its own; and the kernel tells it when the host is gone.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import signal
 from . import processes
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 _SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
@@ -40,6 +42,28 @@ def stand_above(host: int, socket_fd: int) -> None:
         return
     _let_go(socket_fd)
     _watch(guest)
+
+
+def stand_first(socket_fd: int) -> None:
+    """Split in two: return in a child, which is to be the guest; this process, the first of its namespace, only waits.
+
+    Nothing else is to be the first: bubblewrap's own would be a program of the machine, run from outside all that is
+    covered and read-only, and ``/proc/1/exe`` would lead code to it. This one cannot be looked into, waits for
+    orphans, and ends as the guest ends (with 128 + n for a signal n).
+    """
+    libc = ctypes.CDLL(None)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # which the first process does not get
+    libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    guest = os.fork()
+    if guest == 0:
+        libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
+        return
+    _let_go(socket_fd)
+    while True:
+        pid, status = os.wait()
+        if pid == guest:
+            code = os.waitstatus_to_exitcode(status)
+            os._exit(code if code >= 0 else 128 - code)
 
 
 def _let_go(socket_fd: int) -> None:

@@ -58,7 +58,7 @@ def serve(config: dict[str, Any]) -> NoReturn:
     word = {"op": "unfit", "reason": reason} if reason else {"op": "ready", "loaded": loaded}
     control.send(json.dumps({**word, "seconds": round(time.monotonic() - begun, 3)}).encode())
     while True:
-        message, fds, _flags, _address = socket.recv_fds(control, _MAX_MESSAGE, _FDS)
+        message, fds, _flags, _address = socket.recv_fds(control, _MAX_MESSAGE, _FDS, socket.MSG_CMSG_CLOEXEC)
         if not message:
             os._exit(0)
         request = json.loads(message)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sandbox_chat.sandbox.worker import SandboxWorker
     from sandbox_chat.settings import Settings
 
-__all__ = ["end", "leftovers", "limits_report", "make_worker", "probe", "warm_report", "remotes"]
+__all__ = ["end", "leftovers", "limits_report", "make_worker", "probe", "remotes", "warm_report"]
 
 
 def probe(settings: Settings) -> tuple[bool, str]:

@@ -164,7 +164,8 @@ class Sandbox(Protocol):
         ``on_late`` gets what threads of this code write after it has ended, whenever that is noticed
         (during later calls, ``keep`` among them). ``on_raw`` gets all output of the run itself, also what
         ``on_output`` and the ``Execution`` leave out beyond the output limit. Failures of the code are in the ``Execution``;
-        ``SandboxError`` means that the sandbox failed.
+        ``SandboxError`` means that the sandbox failed. A child process that an earlier run has left behind
+        writes where this run writes: its output cannot be told apart and counts as this run's.
         """
 
     def interrupt(self) -> None:

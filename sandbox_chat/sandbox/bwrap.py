@@ -84,6 +84,8 @@ class Plan:
         args += ["--proc", "/proc"]
         if not self.warm_parent:  # with either of these, no sandbox could be made inside
             args += ["--ro-bind", "/proc/sys", "/proc/sys", "--disable-userns", "--assert-userns-disabled"]
+            # bubblewrap's own first process has this machine's file of it for its program, not a read-only view.
+            args += ["--as-pid-1"]
         args += [
             "--dev", "/dev", *_tmpfs("/dev/shm", SHARED_MB, "1777"), "--remount-ro", "/dev",  # noqa: S108
             *_tmpfs(HOME, min(HOME_MB, self.disk_mb), "0700"),

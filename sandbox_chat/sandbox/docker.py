@@ -45,7 +45,13 @@ SILENCE = 900.0
 """Seconds without a word from here after which a container ends itself. Longer than a chat is likely to be suspended."""
 _PID_ROOM = 8  # the relay, and threads of the program that starts a container
 # What the program says when its connection to the daemon breaks.
-_CUT_OFF = ("connection reset", "broken pipe", "unexpected eof", "error waiting for container", "use of closed network")
+_CUT_OFF = (
+    "connection reset",
+    "broken pipe",
+    "unexpected eof",
+    "error waiting for container",
+    "use of closed network",
+)
 _MACHINES = ("x86_64", "aarch64")
 # The first thing that runs in a container: takes the guest's source from standard input.
 LOADER = """
@@ -103,7 +109,10 @@ class DockerSandbox(GuestSandbox):
 
     def _spawn(self) -> Container:
         program = docker_program.find(self.settings)
-        command = [program, *arguments(self.settings, self.name, self._session_id)]
+        command = [
+            program,
+            *arguments(self.settings, self.name, self._session_id, podman=docker_program.is_podman(program)),
+        ]
         first = box(self.settings)
         try:
             # In a session of its own: Ctrl-C at the terminal is for the chat, and so no signal reaches it. When
@@ -191,13 +200,17 @@ def user_id(settings: Settings, folder: Path | None) -> int:
     return owner
 
 
-def arguments(settings: Settings, name: str, session_id: str) -> list[str]:
+def arguments(settings: Settings, name: str, session_id: str, *, podman: bool = False) -> list[str]:
     """Return the arguments with which the program runs a container named ``name``."""
     folder = workspace.check(settings)
     user = user_id(settings, folder)
     memory = f"{settings.sandbox_memory_mb}m"
     files = settings.sandbox_file_mb << 20
-    room = f"rw,exec,nosuid,nodev,nr_inodes={INODES}"
+    room = "rw,exec,nosuid,nodev"
+    whose = "mode=1777"  # Podman knows no owner here, and no number of files
+    if not podman:
+        room += f",nr_inodes={INODES}"
+        whose = f"mode=0700,uid={user},gid={user}"
     home = min(bwrap.HOME_MB, settings.sandbox_disk_mb)
     args = [
         "run", "--interactive", "--rm", "--name", name, "--pull", "never", "--log-driver", "none",
@@ -208,11 +221,13 @@ def arguments(settings: Settings, name: str, session_id: str) -> list[str]:
         "--security-opt", "no-new-privileges", "--user", f"{user}:{user}",
         "--memory", memory, "--memory-swap", memory, "--pids-limit", str(settings.sandbox_processes + _PID_ROOM),
         "--ulimit", "core=0:0", "--ulimit", "nofile=4096:4096", "--ulimit", f"fsize={files}:{files}",
-        "--tmpfs", f"/tmp:{room},mode=1777,size={settings.sandbox_disk_mb}m",
-        "--tmpfs", f"{bwrap.HOME}:{room},mode=0700,uid={user},gid={user},size={home}m",
-        "--shm-size", f"{bwrap.SHARED_MB}m", "--ipc", "private", "--hostname", "sandbox", "--workdir", "/tmp",
+        "--tmpfs", f"/tmp:{room},mode=1777,size={settings.sandbox_disk_mb}m",  # noqa: S108 - in the container
+        "--tmpfs", f"{bwrap.HOME}:{room},{whose},size={home}m",
+        "--shm-size", f"{bwrap.SHARED_MB}m", "--ipc", "private", "--hostname", "sandbox", "--workdir", "/tmp",  # noqa: S108
         "--entrypoint", "python3",
     ]  # fmt: skip
+    if podman:  # which else asks for more than a machine without CAP_SYS_RESOURCE may give
+        args += ["--ulimit", "nproc=4096:4096"]
     if settings.sandbox_cpus:
         args += ["--cpus", f"{settings.sandbox_cpus:g}"]
     if folder is not None:
@@ -259,13 +274,21 @@ def box(settings: Settings) -> bytes:
     limits = {name: value for name, value in local.limits(settings).items() if name != "NPROC"}
     content = {
         "files": {file.stem: file.read_text("utf-8") for file in folder.glob("*.py")},
-        "config": {"guest": {"alone": True, "limits": limits}, "filters": filters, "fonts": FONTS, "cpu_seconds": settings.sandbox_cpu_seconds, "silence": SILENCE},
+        "config": {
+            "guest": {"alone": True, "limits": limits},
+            "filters": filters,
+            "fonts": FONTS,
+            "cpu_seconds": settings.sandbox_cpu_seconds,
+            "silence": SILENCE,
+        },
     }
     data = json.dumps(content, separators=(",", ":")).encode("ascii")
     return len(data).to_bytes(4, "big") + data
 
 
-def describe(settings: Settings, guest: int | None, program: int, said: str, struck: Mapping[str, int]) -> str:
+def describe(
+    settings: Settings, guest: int | None, program: int, said: str, struck: Mapping[str, int]
+) -> str:
     """Return a sentence about how a container ended.
 
     ``guest`` is the guest's exit code as the relay told it, ``None`` when it could not; ``program`` that of
@@ -291,5 +314,3 @@ def describe(settings: Settings, guest: int | None, program: int, said: str, str
     if guest == -signal.SIGKILL and struck.get("oom"):
         return watch.memory_sentence(settings.sandbox_memory_mb << 20)
     return spawn.how_it_ended(guest)
-
-

@@ -141,11 +141,13 @@ def _failure(settings: Settings, tail: str, base: str, wheels: Path | None) -> S
     if "daemon" in low and ("connect" in low or "permission denied" in low):
         return docker_program.explain(settings, tail)
     if "no matching distribution" in low or "could not find a version" in low:
-        what = (
-            "A package that the image needs cannot be had"
-            + (f" from the wheels in {wheels}: they must be for the Python of the base image." if wheels else ".")
+        what = "A package that the image needs cannot be had" + (
+            f" from the wheels in {wheels}: they must be for the Python of the base image." if wheels else "."
         )
-    elif any(word in low for word in ("manifest unknown", "pull access denied", "no such host", "lookup", "dial tcp")):
+    elif any(
+        word in low
+        for word in ("manifest unknown", "pull access denied", "no such host", "lookup", "dial tcp")
+    ):
         what = f"The base image {base or 'python:3.12-slim'} cannot be fetched. Name one that is there with --base."
     elif "no module named pip" in low:
         what = f"The base image {base} has no pip. Use one with Python 3.11 or newer and pip."

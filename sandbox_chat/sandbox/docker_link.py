@@ -142,7 +142,7 @@ class Container(Started):
         assert err is not None
         try:
             self._serve(out, err)
-        except (OSError, ValueError):  # nobody reads any more, or it made no sense
+        except (OSError, ValueError, RecursionError):  # nobody reads any more, or it made no sense
             pass
         finally:
             self._end(out, err)

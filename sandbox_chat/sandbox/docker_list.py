@@ -18,7 +18,9 @@ _MOST = 500
 
 def list_containers(settings: Settings) -> list[Remote]:
     """Return our containers that the daemon knows, in whatever state. Raises ``SandboxUnavailable`` or ``SandboxError``."""
-    answer = docker_program.call(settings, ["ps", "--all", "--quiet", "--no-trunc", "--filter", f"label=app={APP}"])
+    answer = docker_program.call(
+        settings, ["ps", "--all", "--quiet", "--no-trunc", "--filter", f"label=app={APP}"]
+    )
     if answer.code != 0:
         raise docker_program.explain(settings, answer.err)
     ids = answer.out.split()[:_MOST]
@@ -53,7 +55,11 @@ def kill(settings: Settings, ids: Sequence[str]) -> list[str]:
         if len(matches) != 1:
             continue
         answer = docker_program.call(settings, ["rm", "--force", "--volumes", matches[0].id])
-        if answer.code == 0 or "no such container" in answer.err.lower() or "already in progress" in answer.err.lower():
+        if (
+            answer.code == 0
+            or "no such container" in answer.err.lower()
+            or "already in progress" in answer.err.lower()
+        ):
             gone.append(wanted)
     return gone
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from sandbox_chat import __version__
 from sandbox_chat.sandbox.base import SandboxError, SandboxUnavailable
@@ -25,6 +26,7 @@ _KEEP = (
 )  # fmt: skip
 _KEEP_BEGINNINGS = ("DOCKER_", "CONTAINER_", "CONTAINERS_", "BUILDKIT_", "BUILDX_", "BUILDAH_", "PODMAN_")
 _MAX_COMPLAINT = 600
+_SCRIPT = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,19 @@ def find(settings: Settings) -> str:
     return path
 
 
+def is_podman(program: str) -> bool:
+    """True when ``program`` is Podman, also as the little script that calls itself ``docker`` on some systems."""
+    path = Path(program)
+    if "podman" in path.name or "podman" in path.resolve().name:
+        return True
+    try:
+        with path.open("rb") as file:
+            start = file.read(_SCRIPT)
+    except OSError:
+        return False
+    return start.startswith(b"#!") and b"podman" in start
+
+
 def call(settings: Settings, arguments: Sequence[str], *, timeout: float = CALL_TIMEOUT) -> Answer:
     """Run the program with ``arguments``. Raises ``SandboxError`` when it does not answer."""
     program = find(settings)
@@ -87,7 +102,9 @@ def call(settings: Settings, arguments: Sequence[str], *, timeout: float = CALL_
         ) from None
     except OSError as error:
         raise SandboxUnavailable(f"{program} cannot be run: {error.strerror}. {INSTEAD}") from None
-    return Answer(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
+    return Answer(
+        done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+    )
 
 
 def explain(settings: Settings, said: str) -> SandboxUnavailable:
@@ -96,17 +113,25 @@ def explain(settings: Settings, said: str) -> SandboxUnavailable:
     text = " ".join(said.split())
     low = text.lower()
     about = "(" + shorten(text) + ")" if text else ""
-    if "permission denied" in low and ("docker.sock" in low or "daemon socket" in low or "podman.sock" in low):
+    if "permission denied" in low and (
+        "docker.sock" in low or "daemon socket" in low or "podman.sock" in low
+    ):
         what = (
             "You may not use the Docker daemon: access to its socket was denied. Add yourself to the group 'docker' "
             "and log in again, or use rootless Docker."
         )
-    elif re.search(r"cannot connect to the .*daemon|is the docker daemon running|error during connect|unable to connect to podman", low):
+    elif re.search(
+        r"cannot connect to the .*daemon|is the docker daemon running|error during connect|unable to connect to podman",
+        low,
+    ):
         what = (
             "The Docker daemon does not answer. Start it (for example 'sudo systemctl start docker', or Docker "
             "Desktop), or set DOCKER_HOST to where it is."
         )
-    elif re.search(r"no such image|unable to find image|image not known|image .* not found|pull policy|does not exist locally|short-name", low):
+    elif re.search(
+        r"no such image|unable to find image|image not known|image .* not found|pull policy|does not exist locally|short-name",
+        low,
+    ):
         what = _no_image(settings)
     elif "no such network" in low or ("network" in low and "not found" in low):
         what = (

@@ -118,7 +118,7 @@ class E2BSandbox:
             self._drive(self._create, cancellable=False)
         finally:
             self._creating.set()
-        if self._closed:
+        if self._is_closed():
             self.close()
             raise SandboxClosed("The sandbox was closed while it started.")
         self._drive(lambda: self._begin(max(deadline - time.monotonic(), 1.0)))
@@ -226,6 +226,9 @@ class E2BSandbox:
 
     # -- inner parts -----------------------------------------------------------------------------------
 
+    def _is_closed(self) -> bool:
+        return self._closed
+
     async def _create(self) -> None:
         timeout = self.settings.start_timeout
         begun = time.monotonic()
@@ -263,7 +266,7 @@ class E2BSandbox:
                 f"The cloud made a sandbox, but its code interpreter does not answer ({what}). Check that the template "
                 f"{self.settings.e2b_template!r} has one, and E2B_DOMAIN and E2B_SANDBOX_URL."
             ) from error
-        self._shell, self._files = shell, Files(self.settings, self._cloud.box)
+        self._shell, self._files = shell, Files(self.settings, self._cloud)
 
     async def _look(self, *, listen: bool, prolong: bool) -> None:
         now = time.monotonic()

@@ -1,10 +1,13 @@
 """One sandbox in an E2B-compatible cloud, through the cloud's own client. Coroutines; ``e2b`` drives them.
 
 The asynchronous client is used because only there a request under way can be given up from another thread, which
-closes its connection; that is how a cloud is told to stop code. Private parts of the client are used here alone:
-``_client`` and ``_jupyter_url`` (the transport and address of the code interpreter), ``_envd_version`` and
-``_envd_access_token`` (to address the sandbox by another way than the client's own). They can go when the client
-bounds what ``run_code`` keeps in memory, and offers the routes of ``cube_proxy_node_ip``.
+closes its connection; that is how a cloud is told to stop code. Private parts of the client are used in this file alone:
+
+* ``_client`` and ``_jupyter_url``: transport and address of the code interpreter, whose answer is read here, because
+  ``run_code`` keeps all output in memory. Until the client bounds that.
+* ``_envd_access_token`` and ``_sandbox_url``: to reach a sandbox by the route of ``cube_proxy_node_ip``, or one that the
+  old control API made, and never by an address from the environment. Until the client offers these ways.
+* ``_envd_version``: whether a sandbox takes a file piece by piece. Until the client tells.
 """
 
 from __future__ import annotations
@@ -81,6 +84,15 @@ class Cloud:
         """Id of the sandbox, empty before it is made."""
         return str(self.box.sandbox_id) if self.box is not None else ""
 
+    @property
+    def takes_pieces(self) -> bool:
+        """True when the sandbox takes a file piece by piece; an old one gets it whole."""
+        try:
+            from e2b.envd.versions import ENVD_OCTET_STREAM_UPLOAD
+        except ImportError:
+            return False
+        return bool(self.box._envd_version >= ENVD_OCTET_STREAM_UPLOAD)
+
     async def create(self, metadata: Mapping[str, str], seconds: float) -> None:
         """Make the sandbox, within ``seconds`` for each request."""
         kind = load().AsyncSandbox
@@ -119,7 +131,9 @@ class Cloud:
             "secure": True,
             "allow_internet_access": settings.e2b_internet,
         }
-        async with plain_client(settings, seconds) as client:
+        import httpx
+
+        async with httpx.AsyncClient(**plain(settings, seconds)) as client:
             response = await client.post(f"{api_url(settings)}/sandboxes", json=body)
         if response.status_code in _NO_CONTEXTS and "template" not in response.text.lower():
             raise first
@@ -245,17 +259,15 @@ class Cloud:
             return None
 
 
-def plain_client(settings: Settings, timeout: float) -> Any:
-    """Return an HTTP client for the parts of the old API that the cloud's own client has lost."""
+def plain(settings: Settings, timeout: float) -> dict[str, Any]:
+    """Return arguments of an HTTP client for the parts of the old API that the cloud's own client has lost."""
     import ssl
 
-    import httpx
-
-    return httpx.AsyncClient(
-        headers={"X-API-KEY": settings.e2b_api_key.reveal()},
-        timeout=timeout,
-        verify=ssl.create_default_context(),
-    )
+    return {
+        "headers": {"X-API-KEY": settings.e2b_api_key.reveal()},
+        "timeout": timeout,
+        "verify": ssl.create_default_context(),
+    }
 
 
 def kill(settings: Settings, sandbox_id: str, timeout: float) -> bool:

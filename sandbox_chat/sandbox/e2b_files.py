@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 from sandbox_chat.sandbox import e2b_errors
 from sandbox_chat.sandbox.base import FileEntry, Progress, SandboxError, SandboxFileError, SandboxLost
+from sandbox_chat.sandbox.e2b_client import Cloud
 from sandbox_chat.settings import Settings
 
 HOME = "/tmp"  # noqa: S108 - the sandbox's own folder, where relative paths begin
@@ -32,11 +33,12 @@ def absolute(path: str) -> str:
 
 
 class Files:
-    """File operations on one sandbox, given the client's object for it."""
+    """File operations on one sandbox."""
 
-    def __init__(self, settings: Settings, box: Any) -> None:
+    def __init__(self, settings: Settings, cloud: Cloud) -> None:
         self._settings = settings
-        self._files = box.files
+        self._streams = cloud.takes_pieces
+        self._files = cloud.box.files
         self._timeout = settings.e2b_request_timeout
 
     async def upload(self, source: BinaryIO, size: int, path: str, on_progress: Progress | None) -> str:
@@ -44,27 +46,29 @@ class Files:
         full = absolute(path)
         await self._no_folder(full)
         done = 0
+        problem: SandboxFileError | None = None
 
         async def pieces() -> AsyncIterator[bytes]:
-            nonlocal done
+            nonlocal done, problem
             while done < size:
                 part = await asyncio.to_thread(source.read, min(CHUNK, size - done))
                 if not part:
-                    raise SandboxFileError(f"The source ended after {done:,} of {size:,} bytes.")
+                    problem = SandboxFileError(f"The source ended after {done:,} of {size:,} bytes.")
+                    raise problem
                 yield part
                 done += len(part)
                 if on_progress is not None:
                     on_progress(done, size)
 
         try:
-            if size <= _SMALL or not self._streams():
+            if size <= _SMALL or not self._streams:
                 data = b"".join([part async for part in pieces()])
                 await self._files.write(full, data, request_timeout=self._long(size))
             else:
                 await self._files.write(full, pieces(), use_octet_stream=True)
-        except SandboxFileError:
-            raise
         except Exception as error:
+            if problem is not None:
+                raise problem from None
             raise self._failed(error, full, "written") from error
         if on_progress is not None and size == 0:
             on_progress(0, 0)
@@ -135,12 +139,6 @@ class Files:
             raise SandboxFileError(f"{full} cannot be written in the sandbox: is a directory.")
         if not _is_regular(info):
             raise SandboxFileError(f"{full} is not a regular file.")
-
-    def _streams(self) -> bool:
-        """True when the sandbox takes a file piece by piece; an old one gets it whole."""
-        from e2b.envd.versions import ENVD_OCTET_STREAM_UPLOAD
-
-        return bool(self._files._envd_version >= ENVD_OCTET_STREAM_UPLOAD)
 
     def _long(self, size: int) -> float:
         return self._timeout + size / CHUNK

@@ -76,15 +76,13 @@ def with_marks(
 
 def _old_list(settings: Settings, marks: Mapping[str, str], timeout: float, session_id: str) -> list[Remote]:
     """The same where only the old control API is known, which gives all at once."""
-    import asyncio
     import urllib.parse
 
-    async def ask() -> Any:
-        async with e2b_client.plain_client(settings, timeout) as client:
-            query = urllib.parse.urlencode(marks)
-            return await client.get(f"{e2b_errors.api_url(settings)}/sandboxes", params={"metadata": query})
+    import httpx
 
-    response = asyncio.run(ask())
+    with httpx.Client(**e2b_client.plain(settings, timeout)) as client:
+        query = urllib.parse.urlencode(marks)
+        response = client.get(f"{e2b_errors.api_url(settings)}/sandboxes", params={"metadata": query})
     if response.status_code >= 300:
         raise e2b_errors.CloudError(response.status_code, response.text)
     found = []

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 import contextlib
 import dataclasses
-import json
 import logging
-import re
 import time
-from collections.abc import Mapping
-from typing import Any
 
 from sandbox_chat.sandbox import e2b_errors, e2b_prelude
 from sandbox_chat.sandbox.base import (
@@ -24,10 +18,11 @@ from sandbox_chat.sandbox.base import (
     SandboxLost,
     StopReason,
 )
+from sandbox_chat.sandbox.e2b_cell import MAX_PICTURE, MAX_TEXT, Cell
 from sandbox_chat.sandbox.e2b_client import Cloud
 from sandbox_chat.sandbox.e2b_errors import CloudError, Disconnected
 from sandbox_chat.sandbox.e2b_prelude import Told
-from sandbox_chat.sandbox.gather import STREAMS, Run
+from sandbox_chat.sandbox.gather import FLUSH_EVERY, Run
 from sandbox_chat.sandbox.guest_link import ASK_AGAIN, INTERRUPT_GRACE, LATE_RUNS, LOST, TIMEOUT_GRACE
 from sandbox_chat.settings import Settings
 
@@ -37,108 +32,11 @@ SETTLE = 1.0
 """Seconds that a cloud needs after a connection was dropped, before it takes code again: sooner, the call would hang."""
 PROBE_TIMEOUT = 5.0
 """Seconds that a shell may take to answer that it is there."""
-MAX_TEXT = 1_000_000
-"""Characters of one result's text; plain text beyond is cut, other kinds are left out."""
-MAX_PICTURE = 32 << 20
+FIRST_CELL = 20.0
+"""Seconds for the first cell in a new shell, before it is sent once more."""
 _GATEWAY = (502, 503, 504)
 _AT_ONCE = 1.0  # an answer that comes sooner than this is not that of a gateway whose patience is over
-_DEATHS = (
-    "ContextRestarting",
-    "ContextRestarted",
-    "KernelDied",
-    "DeadKernelError",
-    "UnexpectedEndOfExecution",
-)
 _BACKLOG = 0.5  # seconds since the last output, below which more is under way
-_SIGNS = (*STREAMS, "result", "error", "number_of_executions")
-_SGR = re.compile(r"\x1b\[[0-9;:]*m")
-_TEXT_KINDS = {
-    "text": "text/plain",
-    "html": "text/html",
-    "markdown": "text/markdown",
-    "latex": "text/latex",
-    "svg": "image/svg+xml",
-    "json": "application/json",
-}
-_PICTURE_KINDS = {"png": "image/png", "jpeg": "image/jpeg"}
-
-
-class _Cell:
-    """What came of one cell: output and results go into ``run``, the rest is noted here."""
-
-    def __init__(self, run: Run) -> None:
-        self.run = run
-        self.told: Told | None = None
-        self.died = False
-        self.heard_at = 0.0
-        """When the kernel last said anything (monotonic seconds), 0 before it has begun."""
-        self.count = 0
-        """The kernel's own number of this cell, 0 when it was not said."""
-        self.pictures = 0
-
-    def take(self, message: dict[str, Any]) -> None:
-        kind = message.get("type")
-        if kind in _SIGNS:
-            self.heard_at = time.monotonic()
-        if kind in STREAMS:
-            self.run.take(kind, fit(str(message.get("text", ""))).encode())
-        elif kind == "result":
-            told = e2b_prelude.told(message.get("text"))
-            if told is not None:
-                self.told = told
-            else:
-                self.show(message)
-        elif kind == "error":
-            self._error(message)
-        elif kind == "number_of_executions" and isinstance(message.get("execution_count"), int):
-            self.count = message["execution_count"]
-        elif kind == "unexpected_end_of_execution":
-            self.died = True
-
-    def show(self, message: Mapping[str, Any]) -> None:
-        """Take a result or display, in the kinds that somebody can show."""
-        text: dict[str, str] = {}
-        sizes: list[list[Any]] = []
-        blob = b""
-        for key, mime in _TEXT_KINDS.items():
-            value = message.get(key)
-            if value is None:
-                continue
-            chars = fit(value if isinstance(value, str) else json.dumps(value))
-            if len(chars) <= MAX_TEXT:
-                text[mime] = chars
-            elif mime == "text/plain":
-                text[mime] = f"{chars[:MAX_TEXT]}\n[… {len(chars) - MAX_TEXT:,} more characters …]"
-        for key, mime in _PICTURE_KINDS.items():
-            value = message.get(key)
-            if not isinstance(value, str) or len(value) > MAX_PICTURE * 4 // 3:
-                continue
-            with contextlib.suppress(binascii.Error, ValueError):
-                part = base64.b64decode(value)
-                blob += part
-                sizes.append([mime, len(part)])
-                self.pictures += 1
-        self._display(text, sizes, blob, result=message.get("is_main_result") is True)
-
-    def show_picture(self, data: bytes, mime: str) -> None:
-        """Take a picture that came as a file."""
-        self._display({}, [[mime, len(data)]], data, result=False)
-
-    def _display(self, text: dict[str, str], sizes: list[list[Any]], blob: bytes, *, result: bool) -> None:
-        frame = {"op": "display", "id": self.run.number, "text": text, "sizes": sizes, "result": result}
-        self.run.accept(frame, blob)
-
-    def _error(self, message: Mapping[str, Any]) -> None:
-        name, value, trace = (fit(str(message.get(key) or "")) for key in ("name", "value", "traceback"))
-        if name in _DEATHS and not trace:
-            self.died = True
-            return
-        trace = _SGR.sub("", trace)
-        if name == "SystemExit":
-            value = f"the code ended itself with exit code {value}; the shell goes on"
-            trace = f"{name}: {value}"
-        error = {"name": name, "value": value, "traceback": trace}
-        self.run.accept({"op": "done", "id": self.run.number, "error": error}, b"")
 
 
 class Shell:
@@ -162,11 +60,17 @@ class Shell:
         """Make the context and prepare it, within ``seconds``."""
         deadline = time.monotonic() + seconds
         await self._cloud.make_context("/tmp", seconds)  # noqa: S108 - the sandbox's own folder
-        # A cloud's first cell may come while its kernel still starts.
+        # The first cell may come while the kernel still starts, and may get lost then.
+        left = max(deadline - time.monotonic(), PROBE_TIMEOUT)
+        await self._prepare(max(min(left / 2, FIRST_CELL), PROBE_TIMEOUT))
+        if self._prelude:
+            return
+        await self._pause()
         await self._prepare(max(deadline - time.monotonic(), PROBE_TIMEOUT))
         if not self._prelude:  # it may only be of another kind; but run it must
-            left = max(deadline - time.monotonic(), PROBE_TIMEOUT)
-            await asyncio.wait_for(self._execute(e2b_prelude.PROBE, _Cell(Run(0, None, MAX_TEXT))), left)
+            await self._pause()
+            cell = Cell(Run(0, None, MAX_TEXT))
+            await asyncio.wait_for(self._execute(e2b_prelude.PROBE, cell), PROBE_TIMEOUT)
 
     async def run(
         self,
@@ -180,7 +84,7 @@ class Shell:
         self.wanted.clear()
         await self._settle()
         self._number += 1
-        cell = _Cell(Run(self._number, sink, self.settings.output_limit, on_raw))
+        cell = Cell(Run(self._number, sink, self.settings.output_limit, on_raw))
         started = time.monotonic()
         stopped = await self._follow(cell, code, started, timeout)
         fresh, notes = False, []
@@ -208,7 +112,7 @@ class Shell:
 
     # -- a run -----------------------------------------------------------------------------------------
 
-    async def _follow(self, cell: _Cell, code: str, started: float, limit: float) -> StopReason:
+    async def _follow(self, cell: Cell, code: str, started: float, limit: float) -> StopReason:
         """Read until the run is over; stop it when its time is up or when asked to. Returns why it ended early."""
         run, deadline = cell.run, started + limit
         stream = asyncio.ensure_future(self._execute(code, cell))
@@ -218,9 +122,10 @@ class Shell:
         ask_at = kill_at = float("inf")
         try:
             while True:
-                wake = min(min(ask_at, kill_at) if stopped else deadline, run.flush_at)
+                wake = min(ask_at, kill_at) if stopped else deadline
                 waiting = {stream} if stopped else {stream, wanted}
-                pause = max(wake - time.monotonic(), 0.0)
+                # Output comes in another task: it is looked for often enough to be live.
+                pause = min(max(wake - time.monotonic(), 0.0), FLUSH_EVERY)
                 await asyncio.wait(waiting, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
                 run.flush()
                 if stream.done():
@@ -245,7 +150,7 @@ class Shell:
                 task.cancel()
             await asyncio.gather(stream, wanted, *asks, return_exceptions=True)
 
-    async def _execute(self, code: str, cell: _Cell) -> None:
+    async def _execute(self, code: str, cell: Cell) -> None:
         await self._cloud.execute(code, cell.take, connect_timeout=self.settings.e2b_request_timeout)
 
     async def _signal(self) -> None:
@@ -266,7 +171,7 @@ class Shell:
     async def _give_up(
         self,
         stream: asyncio.Future[None],
-        cell: _Cell,
+        cell: Cell,
         stopped: StopReason,
         asks: list[asyncio.Task[None]],
     ) -> StopReason:
@@ -283,7 +188,7 @@ class Shell:
         return "died"
 
     async def _ended(
-        self, stream: asyncio.Future[None], cell: _Cell, stopped: StopReason, seconds: float
+        self, stream: asyncio.Future[None], cell: Cell, stopped: StopReason, seconds: float
     ) -> StopReason:
         """The answer is over; returns how the run ended. Raises ``SandboxError`` when it was no answer."""
         error = stream.exception()
@@ -328,7 +233,7 @@ class Shell:
             with contextlib.suppress(Exception):
                 await self._signal()
 
-    async def _who_answered(self, cell: _Cell, stopped: StopReason) -> tuple[bool, StopReason]:
+    async def _who_answered(self, cell: Cell, stopped: StopReason) -> tuple[bool, StopReason]:
         """The prelude was silent: find out whether the kernel is another one. Returns ``(fresh, stopped)``."""
         if await self._ask_shell(e2b_prelude.PROBE, PROBE_TIMEOUT) is not None:
             return False, stopped
@@ -349,7 +254,7 @@ class Shell:
 
     async def _ask_shell(self, code: str, seconds: float) -> Told | None:
         """Run a cell of our own; ``None`` when the prelude did not answer within ``seconds``."""
-        cell = _Cell(Run(0, None, MAX_TEXT))
+        cell = Cell(Run(0, None, MAX_TEXT))
         try:
             await asyncio.wait_for(self._execute(code, cell), seconds)
         except TimeoutError:
@@ -375,13 +280,19 @@ class Shell:
             if sink is not None:
                 sink(stream, text)
 
+    async def _pause(self) -> None:
+        """Wait until the cloud takes code again, if a connection was dropped just now."""
+        if self._dropped_at:
+            await asyncio.sleep(max(self._dropped_at + SETTLE - time.monotonic(), 0.0))
+        self._dropped_at = 0.0
+
     async def _settle(self) -> None:
         """After a dropped connection: wait until the shell answers again. Raises ``SandboxLost``."""
         if not self._dropped_at:
             return
         for _ in range(2):
-            await asyncio.sleep(max(self._dropped_at + SETTLE - time.monotonic(), 0.0))
-            dropped, self._dropped_at = self._dropped_at, 0.0
+            dropped = self._dropped_at
+            await self._pause()
             if await self._ask_shell(e2b_prelude.PROBE, PROBE_TIMEOUT) is not None or (
                 not self._prelude and not self._dropped_at
             ):
@@ -389,7 +300,7 @@ class Shell:
             self._dropped_at = self._dropped_at or dropped
         raise SandboxLost("The shell in the cloud did not answer any more after its code was stopped.")
 
-    async def _pictures(self, cell: _Cell) -> list[str]:
+    async def _pictures(self, cell: Cell) -> list[str]:
         """Hear what the prelude told of the cell, and fetch the figures that came as files. Returns notes."""
         told = cell.told
         self._hear(told)
@@ -417,12 +328,3 @@ class Shell:
         with contextlib.suppress(Exception):
             await files.remove(path, request_timeout=timeout)
         return data, "image/jpeg" if path.endswith(".jpg") else "image/png"
-
-
-def fit(text: str) -> str:
-    """Return ``text`` fit for UTF-8: surrogate pairs are joined, lone ones become U+FFFD."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text

@@ -98,7 +98,9 @@ class Run:
         )
 
     def _keep(self, output: RichOutput) -> None:
-        size = sum(map(sys.getsizeof, output.data.values()))  # of text too: a character takes up to four bytes
+        size = sum(
+            map(sys.getsizeof, output.data.values())
+        )  # of text too: a character takes up to four bytes
         if len(self._outputs) >= MAX_OUTPUTS or self._bytes + size > MAX_OUTPUT_BYTES:
             self._dropped += 1
         elif output.data:

@@ -174,7 +174,9 @@ class GuestLink(Wire):
         for row in rows[:limit]:
             match row:
                 case [str(name), bool(is_dir), int(size)]:
-                    found.append(FileEntry(f"{folder}/{name[:MAX_PATH]}", is_dir, min(max(size, 0), MAX_SIZE)))
+                    found.append(
+                        FileEntry(f"{folder}/{name[:MAX_PATH]}", is_dir, min(max(size, 0), MAX_SIZE))
+                    )
                 case _:
                     raise self._broken()
         return found

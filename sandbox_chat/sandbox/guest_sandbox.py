@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import threading
+from collections.abc import Iterator
 from typing import BinaryIO
 
 from sandbox_chat.sandbox import notes, spawn
@@ -15,6 +17,7 @@ from sandbox_chat.sandbox.base import (
     RawSink,
     SandboxClosed,
     SandboxError,
+    SandboxFileError,
     SandboxInfo,
     SandboxLost,
 )
@@ -94,9 +97,7 @@ class GuestSandbox:
         finally:
             if watch is not None:
                 at_limit = watch.end()
-        found = notes.of_limits(
-            done, self.settings, at_process_limit=at_limit, isolated=self.info.safe
-        )
+        found = notes.of_limits(done, self.settings, at_process_limit=at_limit, isolated=self.info.safe)
         return dataclasses.replace(done, notes=(*done.notes, *found)) if found else done
 
     def interrupt(self) -> None:
@@ -108,7 +109,8 @@ class GuestSandbox:
 
     def write_file(self, path: str, data: bytes) -> str:
         """See ``Sandbox.write_file``."""
-        return self._use().write_file(path, data)
+        with self._naming_limits():
+            return self._use().write_file(path, data)
 
     def read_file(self, path: str, *, max_bytes: int) -> bytes:
         """See ``Sandbox.read_file``."""
@@ -120,7 +122,8 @@ class GuestSandbox:
 
     def upload(self, source: BinaryIO, size: int, path: str, on_progress: Progress | None = None) -> str:
         """See ``Sandbox.upload``."""
-        return self._use().upload(source, size, path, on_progress)
+        with self._naming_limits():
+            return self._use().upload(source, size, path, on_progress)
 
     def download(
         self, path: str, target: BinaryIO, *, max_bytes: int, on_progress: Progress | None = None
@@ -147,6 +150,16 @@ class GuestSandbox:
     def release(self) -> None:
         """Close the descriptors too; only from the thread that drives this back end, after ``close``."""
         self._finish()
+
+    @contextlib.contextmanager
+    def _naming_limits(self) -> Iterator[None]:
+        try:
+            yield
+        except SandboxFileError as problem:
+            more = notes.of_file(str(problem), self.settings) if self.info.safe else ""
+            if not more:
+                raise
+            raise SandboxFileError(str(problem) + more) from None
 
     def _use(self) -> GuestLink:
         if self._closed:

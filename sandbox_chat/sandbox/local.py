@@ -222,7 +222,7 @@ def make_plan(
     if cached.bytecode is not None:
         binds.append(bwrap.Bind(cached.bytecode, f"{bwrap.ROOM}/bytecode"))
         environ["PYTHONPYCACHEPREFIX"] = f"{bwrap.ROOM}/bytecode"
-    config = guest_config(settings) | {"preload": preload}
+    config = guest_config(settings) | {"preload": preload, "first": True}
     if warm_parent:
         config = {"warm_parent": True, "home": bwrap.HOME}
     return bwrap.Plan(

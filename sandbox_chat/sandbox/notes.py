@@ -15,7 +15,9 @@ _FULL = ("No space left on device",)
 _MEMORY = ("MemoryError", "Cannot allocate memory", "std::bad_alloc")
 
 
-def of_limits(done: Execution, settings: Settings, *, at_process_limit: bool, isolated: bool) -> tuple[str, ...]:
+def of_limits(
+    done: Execution, settings: Settings, *, at_process_limit: bool, isolated: bool
+) -> tuple[str, ...]:
     """Return a sentence for each limit of ``settings`` that shows in ``done``.
 
     ``at_process_limit``: it was seen from outside that no more processes could be started. ``isolated``: the
@@ -54,6 +56,16 @@ def of_limits(done: Execution, settings: Settings, *, at_process_limit: bool, is
             "(SANDBOX_CHAT_SANDBOX_MEMORY_MB). Variables are kept."
         )
     return tuple(notes)
+
+
+def of_file(problem: str, settings: Settings) -> str:
+    """Return what to add to ``problem``, the sentence of a file operation that failed: the limit that it met."""
+    low = problem.lower()
+    if _TOO_LARGE[0].lower() in low:
+        return f" One file may have {settings.sandbox_file_mb:,} MB (SANDBOX_CHAT_SANDBOX_FILE_MB)."
+    if _FULL[0].lower() in low:
+        return f" /tmp holds {settings.sandbox_disk_mb:,} MB (SANDBOX_CHAT_SANDBOX_DISK_MB). Delete what is not needed."
+    return ""
 
 
 def report(settings: Settings) -> list[str]:

@@ -89,18 +89,18 @@ def private_memory(pids: list[int]) -> tuple[int, int]:
     return own, shared
 
 
-def exact_memory(pids: list[int]) -> tuple[int, int] | None:
-    """As ``private_memory``, with a page that several share counted once; slower. ``None`` where it cannot be had."""
+def exact_memory(pids: list[int]) -> tuple[int, int]:
+    """As ``private_memory``, with a page that several share counted once; slower."""
     own = shared = 0
     for pid in pids:
-        file = Path(f"/proc/{pid}/smaps_rollup")
-        sizes = _sizes(file)
-        if "Pss_Anon" not in sizes:
-            if file.parent.exists():
-                return None
-            continue
-        own += sizes["Pss_Anon"] + sizes.get("SwapPss", 0)
-        shared += sizes.get("Pss_Shmem", 0)
+        sizes = _sizes(Path(f"/proc/{pid}/smaps_rollup"))
+        if "Pss_Anon" in sizes:
+            own += sizes["Pss_Anon"] + sizes.get("SwapPss", 0)
+            shared += sizes.get("Pss_Shmem", 0)
+        else:  # it is about to be gone and has nothing any more, or the kernel does not tell
+            private = private_memory([pid])
+            own += private[0]
+            shared += private[1]
     return own, shared
 
 

@@ -132,6 +132,9 @@ class Warm:
                     break
         except (SandboxError, OSError, ValueError) as error:
             self._say(f"there is none: {error}")
+        except Exception as error:
+            self.state = f"there is none, because of an internal fault ({type(error).__name__})"
+            log.exception("warm start of the sandbox failed")
         finally:
             self._usable.set()
             # What was taken of the spares ends with this thread.
@@ -205,9 +208,14 @@ class Warm:
             return None
         try:
             return parent.fork(self._request())
-        except (Refused, OSError, ValueError) as problem:
+        except Refused as problem:
             self._say(f"a sandbox was refused: {problem}")
-            return None
+        except (OSError, ValueError) as problem:
+            # An answer that comes late would be taken for the next one's. What it has made lives on.
+            with self._lock:
+                self._parent = None
+            self._say(f"not asked any more, because it did not answer: {problem}")
+        return None
 
     def _stale(self) -> bool:
         """Whether packages were installed or removed since the parent started: it has the old ones in memory."""

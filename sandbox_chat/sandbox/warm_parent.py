@@ -108,7 +108,9 @@ class Parent:
             with spawn.wired() as wires:
                 socket.send_fds(self._control, [request], [wires.sock, wires.out, wires.err, status_theirs])
                 self._control.settimeout(FORK_TIMEOUT)
-                message, fds, _flags, _address = socket.recv_fds(self._control, _MAX_MESSAGE, 1)
+                message, fds, _flags, _address = socket.recv_fds(
+                    self._control, _MAX_MESSAGE, 1, socket.MSG_CMSG_CLOEXEC
+                )
                 if not message:
                     raise Refused("It has ended.")
                 if not fds:

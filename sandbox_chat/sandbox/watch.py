@@ -27,7 +27,9 @@ ASLEEP_AFTER = 30.0
 _SHARE = 20  # a look may take one part in so many of the time
 _LONGEST = 0.5
 _CLOSE_ENOUGH = 0.7  # part of the memory limit from which it is counted exactly
-_STIR = 0.05  # processor seconds used between two looks that show that something runs although no code was sent
+_STIR = (
+    0.05  # processor seconds used between two looks that show that something runs although no code was sent
+)
 _SPARE = 16
 
 
@@ -89,12 +91,13 @@ class Watch:
         memory = bounds.memory + bounds.memory // 16  # what is above the limit is room for the kernel's own
         processes = 0 if bounds.counted else bounds.processes
         group = cgroups.create(place, memory=memory, processes=processes, cpus=bounds.cpus)
+        if group is not None and not group.add(self._tree.usage().pids) and not group.pids():
+            group.close()  # it takes nobody in: then the looking alone is what holds
+            group = None
         with self._lock:
             stopped, self._group = self._stopped, group
-        if group is not None:
-            group.add(self._tree.usage().pids)
-            if stopped:
-                group.close()
+        if stopped and group is not None:
+            group.close()
 
     def start(self) -> None:
         """See that all its processes are in the group, and look from now on. When it is up and has run no code yet."""
@@ -222,7 +225,7 @@ class Watch:
             exact = tree.exact_memory(used.pids)
             now = time.monotonic()
             self._count_again = now + (now - started) * 2
-            if exact is not None and _together(exact, files) <= limit:
+            if _together(exact, files) <= limit:
                 return ""
         return memory_sentence(limit, files=files > limit // 8)
 

@@ -119,18 +119,28 @@ class SandboxWorker:
         self, source: BinaryIO, size: int, path: str, on_progress: Progress | None = None
     ) -> str:
         """Copy a stream into a file of the sandbox; see ``Sandbox.upload``. Cancelling stops it."""
-        return await self._await(Job("file", lambda sandbox: sandbox.upload(source, size, path, on_progress)))
+        start = source.tell() if source.seekable() else None
+
+        def work(sandbox: Sandbox) -> str:
+            if start is not None:
+                source.seek(start)  # a sandbox may have been lost in the middle of it
+            return sandbox.upload(source, size, path, on_progress)
+
+        return await self._await(Job("file", work))
 
     async def download(
         self, path: str, target: BinaryIO, *, max_bytes: int, on_progress: Progress | None = None
     ) -> int:
         """Copy a file of the sandbox into a stream; see ``Sandbox.download``. Cancelling stops it."""
-        return await self._await(
-            Job(
-                "file",
-                lambda sandbox: sandbox.download(path, target, max_bytes=max_bytes, on_progress=on_progress),
-            )
-        )
+        start = target.tell() if target.seekable() else None
+
+        def work(sandbox: Sandbox) -> int:
+            if start is not None:
+                target.seek(start)  # what a lost sandbox has given is not to be before it
+                target.truncate()
+            return sandbox.download(path, target, max_bytes=max_bytes, on_progress=on_progress)
+
+        return await self._await(Job("file", work))
 
     def interrupt(self) -> None:
         """Stop the code or file operation that runs now, keeping variables. Does nothing when idle. Any thread."""

@@ -62,16 +62,22 @@ def open_source(given: str, limit: int) -> tuple[BinaryIO, Source]:
         # Not blocking: a pipe without a writer would hold the open for ever.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
-        raise AttachError(f"There is no file {shown}. Check the path; put quotes around one with spaces.") from None
+        raise AttachError(
+            f"There is no file {shown}. Check the path; put quotes around one with spaces."
+        ) from None
     except PermissionError:
-        raise AttachError(f"{shown} cannot be read: the permission is missing. Change its permissions.") from None
+        raise AttachError(
+            f"{shown} cannot be read: the permission is missing. Change its permissions."
+        ) from None
     except (OSError, ValueError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise AttachError(f"{shown} cannot be opened ({clean_line(str(reason))}).") from None
     try:
         found = os.fstat(handle)
         if stat.S_ISDIR(found.st_mode):
-            raise AttachError(f"{shown} is a folder. Attach its files one by one, or pack it into one file first.")
+            raise AttachError(
+                f"{shown} is a folder. Attach its files one by one, or pack it into one file first."
+            )
         if not stat.S_ISREG(found.st_mode):
             raise AttachError(f"{shown} is a device, a pipe or a socket. Only regular files can be attached.")
         if found.st_size > limit:

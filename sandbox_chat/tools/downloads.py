@@ -34,7 +34,7 @@ CHOICES = (
 )
 
 _UNSAFE = re.compile(r'[\\/:*?"<>|]')
-_RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
+_RESERVED = re.compile(r"(?:con|prn|aux|nul|com[\d¹²³]|lpt[\d¹²³])(?: *\..*)?", re.IGNORECASE)
 _PART = ".sandbox-chat-"
 
 
@@ -92,11 +92,7 @@ def _question(call_id: str, target: Path, size: int, there: There) -> Question:
     return Question(
         kind="overwrite",
         question=f"{clean(target.name)} exists already. Replace it?",
-        detail=(
-            f"{clean(str(target))}\n"
-            f"there now: {there.words}\n"
-            f"from the sandbox: {size:,} bytes"
-        ),
+        detail=(f"{clean(str(target))}\nthere now: {there.words}\nfrom the sandbox: {size:,} bytes"),
         choices=CHOICES,
         default="keep_both",
         tool_use_id=call_id,

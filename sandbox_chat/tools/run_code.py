@@ -10,8 +10,8 @@ from sandbox_chat.events import Content, TextContent
 from sandbox_chat.sandbox.base import Execution
 from sandbox_chat.text import bound, bound_tail, clean, clean_output
 from sandbox_chat.tools.context import ImageBlock, TextBlock, ToolContext, ToolOutcome
-from sandbox_chat.tools.keeper import Kept, OutputKeeper
 from sandbox_chat.tools.images import ImageError, for_model, probe
+from sandbox_chat.tools.keeper import Kept, OutputKeeper
 from sandbox_chat.tools.live import LiveOutput
 
 TRACEBACK_LIMIT = 6000

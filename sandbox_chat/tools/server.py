@@ -49,9 +49,7 @@ HANDLERS: Mapping[str, Handler] = {
 }
 
 
-def make_server(
-    context: ToolContext, on_listed: Callable[[], None] | None = None
-) -> Server[dict[str, Any]]:
+def make_server(context: ToolContext, on_listed: Callable[[], None] | None = None) -> Server[dict[str, Any]]:
     """Return the MCP server named ``sandbox`` with the six tools over ``context``. ``on_listed``: they were asked for."""
     specs = {spec.name: spec for spec in tool_specs(context.settings, context.worker.info.capabilities)}
     tools = [_tool(spec) for spec in specs.values()]

@@ -2,7 +2,7 @@
 
     python tests/conformance/behaviour.py [--write]
 
-Prints the table; ``--write`` puts it into SANDBOXES.md. ``test_document.py`` holds the document to it.
+Prints the table; ``--write`` puts it into SANDBOXES.md, and that of the limits. ``test_document.py`` holds the document to it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent)]
 
-from conformance.document import DOCUMENT, put  # noqa: E402 - needs the path
+from conformance.document import DOCUMENT, limits_table, put  # noqa: E402 - needs the path
 from support.sandboxes import PATIENCE, until  # noqa: E402
 from support.toolbox import Tools  # noqa: E402
 
@@ -40,6 +40,8 @@ class Row:
     happens: str
     make: Callable[[Tools], Awaitable[str]]
     values: Mapping[str, Any] = field(default_factory=dict)
+    varies: str = ""
+    """What is told depends on the machine's control groups; this is in it always."""
 
 
 def code(text: str, timeout: int = 20) -> Callable[[Tools], Awaitable[str]]:
@@ -114,6 +116,7 @@ ROWS = (
         "The sandbox is ended (in Docker, the largest process is) and memory is named as the reason.",
         code(EAT),
         {"sandbox_memory_mb": 400},
+        varies="400 MB of memory",
     ),
     Row(
         "Too many processes or threads",
@@ -134,7 +137,9 @@ ROWS = (
         "Head and tail are shown, with what was cut between them; the whole is kept on disk up to a limit. Endless output ends at the time limit.",
         code("for n in range(100_000): print(n)"),
     ),
-    Row("`input()`, `getpass()`", "An error at once: nobody can type into a sandbox.", code("input('name? ')")),
+    Row(
+        "`input()`, `getpass()`", "An error at once: nobody can type into a sandbox.", code("input('name? ')")
+    ),
     Row(
         "A thread prints after its run has ended",
         "Shown on the card of the run that started the thread, as background output.",
@@ -178,12 +183,16 @@ async def table() -> str:
     for row in ROWS:
         with tempfile.TemporaryDirectory(prefix="sandbox-chat-test-") as folder:
             settings = Settings(
-                data_dir=Path(folder), start_timeout=PATIENCE, sandbox_warm=False, run_timeout=60, **row.values
+                data_dir=Path(folder),
+                start_timeout=PATIENCE,
+                sandbox_warm=False,
+                run_timeout=60,
+                **row.values,
             )
             worker = make_worker(settings)
             assert worker is not None
             try:
-                text = await row.make(Tools(settings, Path(folder), sandbox=worker))
+                text = await row.make(Tools(settings, Path(folder), sandbox=worker, keep_output=True))
             finally:
                 await asyncio.to_thread(worker.close)
         lines.append(f"| {row.trouble} | {row.happens} | {told(text)} |")
@@ -197,7 +206,8 @@ def main() -> int:
     made = asyncio.run(table())
     print(made)
     if chosen.write:
-        DOCUMENT.write_text(put(DOCUMENT.read_text(encoding="utf-8"), NAME, made), encoding="utf-8")
+        text = put(DOCUMENT.read_text(encoding="utf-8"), NAME, made)
+        DOCUMENT.write_text(put(text, "limits", limits_table()), encoding="utf-8")
     return 0
 
 

@@ -1,18 +1,20 @@
 """Run the conformance suite on every back end and print the table case × back end.
 
-    python tests/conformance/report.py [--back-end NAME]… [-k WORDS] [--write]
+    python tests/conformance/report.py [--back-end NAME]… [-k WORDS] [--keep FILE] [--write]
 
 Cells: ``passed``, ``FAILED``, ``not run`` (the back end cannot be had here; the reason is printed), ``n/a`` (the
 case has no meaning there). Exit code 1 when a case failed. ``--write`` puts the table into SANDBOXES.md, and takes
-a run of everything.
+a run of everything; ``--keep FILE`` gathers it from several runs, one back end after the other.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -54,6 +56,30 @@ class Outcomes:
             self.reasons[back_end] = text.removeprefix("Skipped: ").removeprefix("not run: ")
         elif report.when == "call":
             self.cells.setdefault(cell, "passed")
+
+    def load(self, path: Path) -> None:
+        """Begin with what earlier runs have kept in ``path``, if it is there."""
+        if not path.exists():
+            return
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        for name, words in kept["cells"].items():
+            back_end, case = name.split(" ")
+            self.cells[back_end, case] = words
+        self.reasons.update(kept["reasons"])
+        self.seconds.update(kept["seconds"])
+
+    def save(self, path: Path) -> None:
+        """Keep all of it in ``path``."""
+        cells = {f"{back_end} {case}": words for (back_end, case), words in self.cells.items()}
+        kept = {"cells": cells, "reasons": self.reasons, "seconds": self.seconds}
+        path.write_text(json.dumps(kept, indent=1), encoding="utf-8")
+
+    def forget(self, back_ends: Sequence[str]) -> None:
+        """Take away what is about to be run again."""
+        for name in back_ends:
+            self.cells = {cell: words for cell, words in self.cells.items() if cell[0] != name}
+            self.reasons.pop(name, None)
+            self.seconds[name] = 0.0
 
     def of(self, back_end: str, case: Case) -> str:
         """The word for a cell; ``not run`` when nothing is known of it."""
@@ -138,23 +164,31 @@ def main() -> int:
     parser.add_argument("--back-end", action="append", choices=BACK_ENDS, help="only this one (repeatable)")
     parser.add_argument("-k", default="", help="only cases whose name holds these words, as of pytest")
     parser.add_argument("--write", action="store_true", help="put the table into SANDBOXES.md")
+    parser.add_argument("--keep", type=Path, help="add to what earlier runs have kept in this file")
     chosen = parser.parse_args()
-    if chosen.write and (chosen.back_end or chosen.k):
-        parser.error("--write takes a run of everything")
+    if chosen.write and (chosen.k or (chosen.back_end and not chosen.keep)):
+        parser.error("--write takes a run of everything, at once or gathered with --keep")
     words = " or ".join(f"{name}-" for name in chosen.back_end or BACK_ENDS)
     expression = f"({words}) and ({chosen.k})" if chosen.k else words
     outcomes = Outcomes()
+    if chosen.keep and not chosen.k:
+        outcomes.load(chosen.keep)
+        outcomes.forget(chosen.back_end or BACK_ENDS)
     options = ["-q", "--tb=short", "-m", "slow or not slow", "-k", expression, "-p", "no:cacheprovider"]
     pytest.main([str(HERE / "test_conformance.py"), "--rootdir", str(CHECKOUT), *options], plugins=[outcomes])
     load()
     print("\n" + plain_table(outcomes))
     failed = any(outcome == "FAILED" for outcome in outcomes.cells.values())
-    passed = any(outcome == "passed" for outcome in outcomes.cells.values())
+    if chosen.keep and not chosen.k:
+        outcomes.save(chosen.keep)
+    missing = [name for name in BACK_ENDS if not any(cell[0] == name for cell in outcomes.cells)]
+    if chosen.write and missing:
+        parser.error(f"nothing is written, as these have no cells yet: {', '.join(missing)}")
     if chosen.write:
         DOCUMENT.write_text(
             put(DOCUMENT.read_text(encoding="utf-8"), NAME, document_table(outcomes)), encoding="utf-8"
         )
-    return 1 if failed or not passed else 0
+    return 1 if failed or not outcomes.cells else 0  # without any cell, the suite itself is broken
 
 
 if __name__ == "__main__":

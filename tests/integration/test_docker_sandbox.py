@@ -94,12 +94,17 @@ for number in (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM, signal.SIGINT, si
 open_to_us
 """
     assert run(shared, code).result_text == "[]"
-    assert run(shared, "x = 5\nimport os, signal\nos.kill(-1, signal.SIGKILL)").error is not None  # nobody else is there
+    assert (
+        run(shared, "x = 5\nimport os, signal\nos.kill(-1, signal.SIGKILL)").error is not None
+    )  # nobody else is there
     assert run(shared, "x").result_text == "5"
 
 
 def test_the_descriptors_of_code_are_its_own(shared: DockerSandbox) -> None:
-    done = run(shared, "import os\nsorted({os.readlink(f'/proc/self/fd/{fd}').split(':')[0] for fd in os.listdir('/proc/self/fd') if os.path.exists(f'/proc/self/fd/{fd}')})")
+    done = run(
+        shared,
+        "import os\nsorted({os.readlink(f'/proc/self/fd/{fd}').split(':')[0] for fd in os.listdir('/proc/self/fd') if os.path.exists(f'/proc/self/fd/{fd}')})",
+    )
     assert set(eval(done.result_text)) <= {"/dev/null", "pipe", "socket"}, done.result_text
 
 
@@ -119,7 +124,9 @@ def test_timeouts_and_interrupts_keep_variables(shared: DockerSandbox) -> None:
 def test_order_of_output_and_results_is_kept(shared: DockerSandbox) -> None:
     """All that was printed before the end of a run belongs to it, however much that is."""
     for number in range(20):
-        done = run(shared, f"import sys\nfor i in range(2000): print('{number}', i)\nprint('end', file=sys.stderr)")
+        done = run(
+            shared, f"import sys\nfor i in range(2000): print('{number}', i)\nprint('end', file=sys.stderr)"
+        )
         lines = done.stdout.splitlines()
         assert len(lines) == 2000
         assert lines[-1] == f"{number} 1999"
@@ -152,10 +159,15 @@ def test_the_process_limit_is_named_and_orphans_leave_nothing(docker: Daemon, tm
     sandbox = make(docker, tmp_path, sandbox_processes=40)
     try:
         sandbox.start()
-        done = run(sandbox, "import subprocess\nps = [subprocess.Popen(['sleep', '600']) for _ in range(100)]")
+        done = run(
+            sandbox, "import subprocess\nps = [subprocess.Popen(['sleep', '600']) for _ in range(100)]"
+        )
         assert done.error is not None
         assert any("40 processes and threads" in note for note in done.notes), done.notes
-        run(sandbox, "import gc\nps = None\nimport os, signal\nos.kill(-1, signal.SIGKILL)\nimport time; time.sleep(.5)\nwhile True:\n    try: os.waitpid(-1, 0)\n    except ChildProcessError: break")
+        run(
+            sandbox,
+            "import gc\nps = None\nimport os, signal\nos.kill(-1, signal.SIGKILL)\nimport time; time.sleep(.5)\nwhile True:\n    try: os.waitpid(-1, 0)\n    except ChildProcessError: break",
+        )
         orphans = """
 import os
 for _ in range(200):

@@ -26,10 +26,16 @@ def worker() -> Iterator[SandboxWorker]:
 async def test_write_read_list(worker: SandboxWorker) -> None:
     assert await worker.write_file("sub/über file.txt", b"\x00\xff text") == "/tmp/sub/über file.txt"
     assert await worker.read_file("/tmp/sub/über file.txt", max_bytes=100) == b"\x00\xff text"
-    assert (await run(worker, "open('/tmp/sub/über file.txt', 'rb').read()")).result_text == "b'\\x00\\xff text'"
+    assert (
+        await run(worker, "open('/tmp/sub/über file.txt', 'rb').read()")
+    ).result_text == "b'\\x00\\xff text'"
     await run(worker, "import os; os.makedirs('/tmp/sub/zz'); open('/tmp/sub/empty', 'w').close()")
     rows = [(row.path, row.is_dir, row.size) for row in await worker.list_files("sub", limit=10)]
-    assert rows == [("/tmp/sub/empty", False, 0), ("/tmp/sub/zz", True, 0), ("/tmp/sub/über file.txt", False, 7)]
+    assert rows == [
+        ("/tmp/sub/empty", False, 0),
+        ("/tmp/sub/zz", True, 0),
+        ("/tmp/sub/über file.txt", False, 7),
+    ]
     assert len(await worker.list_files("sub", limit=2)) == 2
     assert await worker.write_file("sub/empty2", b"") == "/tmp/sub/empty2"
     assert await worker.read_file("sub/empty2", max_bytes=0) == b""
@@ -73,7 +79,12 @@ async def test_large_files_go_piece_by_piece_with_progress(worker: SandboxWorker
     assert (await run(worker, code)).result_text == repr(digest)
     steps.clear()
     target = io.BytesIO()
-    assert await worker.download("large.bin", target, max_bytes=size, on_progress=lambda *step: steps.append(step)) == size
+    assert (
+        await worker.download(
+            "large.bin", target, max_bytes=size, on_progress=lambda *step: steps.append(step)
+        )
+        == size
+    )
     assert target.getvalue() == data
     assert steps[-1] == (size, size)
     with pytest.raises(SandboxFileError, match="at most"):

@@ -14,7 +14,13 @@ from support.e2b_server.fixtures import cloud_fixture  # noqa: F401
 from support.sandboxes import PATIENCE, until
 
 from sandbox_chat.sandbox import make_worker
-from sandbox_chat.sandbox.base import SandboxClosed, SandboxError, SandboxLetGo, SandboxLost, SandboxUnavailable
+from sandbox_chat.sandbox.base import (
+    SandboxClosed,
+    SandboxError,
+    SandboxLetGo,
+    SandboxLost,
+    SandboxUnavailable,
+)
 from sandbox_chat.sandbox.e2b import E2BSandbox
 from sandbox_chat.settings import Settings
 
@@ -130,11 +136,21 @@ def test_s11_a_cloud_that_never_answers(cloud: Cloud) -> None:
 
 
 def test_a_sandbox_that_came_after_nobody_waited_any_more_is_ended(cloud: Cloud) -> None:
-    cloud.fail("create", delay=2.0)
+    make = cloud.new_sandbox
+
+    async def late(*about: Any) -> Any:
+        await asyncio.sleep(2.0)
+        try:
+            return await make(*about)
+        finally:
+            await asyncio.sleep(1.0)
+
+    cloud.new_sandbox = late  # type: ignore[method-assign]
     sandbox = a_sandbox(cloud, start_timeout=1.5)
     with pytest.raises(SandboxError, match="did not answer in time"):
         sandbox.start()
     sandbox.close()
+    assert until(lambda: bool(cloud.ended))
     assert until(lambda: not cloud.sandboxes)
 
 

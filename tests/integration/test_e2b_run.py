@@ -44,6 +44,28 @@ async def test_result_output_and_variables(worker: SandboxWorker) -> None:
     assert (await run(worker, "import os; os.getcwd()")).result_text == "'/tmp'"
 
 
+async def test_output_is_live(worker: SandboxWorker) -> None:
+    seen = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    code = "import time\nprint('first', flush=True)\ntime.sleep(3000)"
+    task = asyncio.create_task(
+        run(worker, code, timeout=3000, on_output=lambda *_: loop.call_soon_threadsafe(seen.set))
+    )
+    await asyncio.wait_for(seen.wait(), PATIENCE)
+    worker.interrupt()
+    assert ((await task).stopped, (await task).stdout) == ("interrupted", "first\n")
+
+
+async def test_groups_of_exceptions_are_errors_too(worker: SandboxWorker) -> None:
+    done = await run(worker, "raise ExceptionGroup('many', [ValueError('one'), TypeError('two')])")
+    assert done.error is not None
+    assert done.error.name == "ExceptionGroup"
+    assert "ValueError: one" in done.error.traceback
+    await run(worker, "import sys; sys.stdout = sys.stderr = None")
+    done = await run(worker, "print('out'); 1")
+    assert (done.stdout, done.result_text) == ("out\n", "1")
+
+
 async def test_what_the_program_adds_is_invisible(worker: SandboxWorker) -> None:
     seen = (await run(worker, "sorted(n for n in dir() if not n.startswith('_'))")).result_text
     assert "sandbox" not in seen
@@ -191,7 +213,9 @@ async def test_s6_children_of_stopped_code_are_ended(worker: SandboxWorker) -> N
     code = "import subprocess, os\nchild = subprocess.Popen(['sleep', '3000'])\nchild.wait()"
     done = await run(worker, code, timeout=1)
     assert done.stopped == "timeout"
-    assert (await run(worker, "child.poll() is not None or not os.path.exists(f'/proc/{child.pid}')")).result_text == "True"
+    assert (
+        await run(worker, "child.poll() is not None or not os.path.exists(f'/proc/{child.pid}')")
+    ).result_text == "True"
 
 
 async def test_an_interrupt_keeps_the_variables(worker: SandboxWorker) -> None:
@@ -231,7 +255,9 @@ async def test_s13_an_interrupt_of_the_code_itself(worker: SandboxWorker) -> Non
 
 async def test_code_that_will_not_stop_is_ended(cloud: Cloud) -> None:
     with a_cloud_worker(cloud) as worker:
-        code = "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: time.sleep(0.1)"
+        code = (
+            "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: time.sleep(0.1)"
+        )
         done = await run(worker, code, timeout=1)
         assert done.stopped == "died"
         assert done.error is not None
@@ -248,16 +274,20 @@ async def test_figures_come_as_files_where_a_cloud_shows_none(cloud: Cloud) -> N
         with a_cloud_worker(cloud, e2b_charts=charts) as worker:
             for _ in range(2):
                 done = await run(worker, PLOT)
-                assert [list(output.data) for output in done.outputs if "image/png" in output.data] == [["image/png"]]
+                assert [list(output.data) for output in done.outputs if "image/png" in output.data] == [
+                    ["image/png"]
+                ]
                 assert done.stderr == ""
             assert (await run(worker, "import os; os.listdir('/tmp/.sandbox-chat')")).result_text == "[]"
 
 
-async def test_a_cloud_that_holds_displayed_pictures_back(worker: SandboxWorker, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_cloud_that_holds_displayed_pictures_back(
+    worker: SandboxWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The kernel shows pictures inline, but none arrives: they are written to files after the fact, and fetched."""
-    from sandbox_chat.sandbox import e2b_shell
+    from sandbox_chat.sandbox import e2b_cell
 
-    monkeypatch.setattr(e2b_shell, "_PICTURE_KINDS", {})
+    monkeypatch.setattr(e2b_cell, "_PICTURE_KINDS", {})
     done = await run(worker, PLOT)
     assert [list(output.data) for output in done.outputs if "image/png" in output.data] == [["image/png"]]
     done = await run(worker, PLOT)

@@ -555,9 +555,11 @@ def test_faults_of_the_way_in(cloud: Cloud) -> None:
 def test_sandbox_killed_during_a_run(cloud: Cloud) -> None:
     box = Sandbox.create(**cloud.client())
     box.run_code("1")
-    threading.Timer(1.0, cloud.vanish, [box.sandbox_id]).start()
+    killer = threading.Timer(1.0, cloud.vanish, [box.sandbox_id])
+    killer.start()
     with pytest.raises((e2b.SandboxException, httpx.TransportError)):
         box.run_code("import time; time.sleep(60)", timeout=PATIENCE)
+    killer.join(PATIENCE)
     assert not box.is_running()
 
 
@@ -618,8 +620,13 @@ def test_without_namespaces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         box.files.write(f"{tmp_path}/x", "1")
         assert box.run_code(f"open('{tmp_path}/x').read()").text == "'1'"
         box.commands.run("setsid sleep 1234 >/dev/null 2>&1 &")
-        below = set(psutil.Process().children(recursive=True)) - before
-        assert any(p.name() == "sleep" for p in below)
+        below: set[psutil.Process] = set()
+
+        def orphan_found() -> bool:
+            below.update(set(psutil.Process().children(recursive=True)) - before)
+            return any("sleep" in p.cmdline() for p in alive(list(below)))
+
+        assert until(orphan_found)
     assert not alive(list(below))
 
 

@@ -45,9 +45,13 @@ async def test_groups_go_with_their_sandboxes(
         done = await run(worker, "import os; os.getpid()")
         assert done.ok
         made = groups()
-        assert {path.parent for path in made} == {place.parents[name] for name in ("memory", "cpu") if name in place.parents}
+        assert {path.parent for path in made} == {
+            place.parents[name] for name in ("memory", "cpu") if name in place.parents
+        }
         for path in made:
-            assert len((path / "cgroup.procs").read_text().split()) >= 2  # the sandbox's first process and the shell
+            assert (
+                len((path / "cgroup.procs").read_text().split()) >= 2
+            )  # the sandbox's first process and the shell
         await run(worker, "import os; os._exit(1)")
         await run(worker, "1")
         assert len(groups()) == len(made)
@@ -66,7 +70,9 @@ asyncio.run(worker.run_code("while True: print('x')", timeout=1000, on_output=la
 
 
 def test_no_group_outlives_a_killed_program_s9(tmp_path: Path, place: cgroups.Place) -> None:
-    program = subprocess.Popen([sys.executable, "-c", PROGRAM, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
     assert program.stdout is not None
     assert program.stdout.readline() == "READY\n"
     mine = f"{cgroups.PREFIX}{cgroups._owner(program.pid)}-*"

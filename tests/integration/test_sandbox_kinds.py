@@ -137,7 +137,8 @@ def test_as_an_ordinary_user() -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "",
                "--rootdir", str(ordinary.CHECKOUT), "-c", str(ordinary.CHECKOUT / "pyproject.toml"),
                str(ordinary.CHECKOUT / "tests/integration/test_sandbox_run.py"),
-               str(ordinary.CHECKOUT / "tests/integration/test_sandbox_stop.py")]  # fmt: skip
+               str(ordinary.CHECKOUT / "tests/integration/test_sandbox_stop.py"),
+               str(ordinary.CHECKOUT / "tests/integration/test_sandbox_limits.py")]  # fmt: skip
     environ = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
     with ordinary.open_folder() as home:
         done = ordinary.run_as(1234, home, [*command, "--basetemp", str(home / "tmp")], env=environ)

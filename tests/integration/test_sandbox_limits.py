@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.sandboxes import PATIENCE, a_worker, until
 
 from sandbox_chat.sandbox import cgroups
-from sandbox_chat.sandbox.base import Execution
+from sandbox_chat.sandbox.base import Execution, SandboxFileError
 from sandbox_chat.sandbox.worker import SandboxWorker
 
 MEMORY = "used more than 400 MB of memory together (SANDBOX_CHAT_SANDBOX_MEMORY_MB)"
@@ -22,16 +23,25 @@ LIMITS = {
 }
 
 
-@pytest.fixture(scope="module", params=["as it can be had", "without control groups"])
+WAYS = ["cold", "cold, without control groups", pytest.param("warm", marks=pytest.mark.slow)]
+
+
+@pytest.fixture(scope="module", params=WAYS)
 def worker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SandboxWorker]:
+    warm = request.param == "warm"
     with pytest.MonkeyPatch.context() as patch:
-        if request.param == "without control groups":
+        if request.param == "cold, without control groups":
             patch.setattr(cgroups, "find", lambda: None)
-        elif cgroups.find() is None:
-            pytest.skip("this user may make no control groups on this machine; the other half of these tests ran")
-        with a_worker(tmp_path_factory.mktemp("data"), **LIMITS) as found:
+        elif request.param == "cold" and cgroups.find() is None:
+            pytest.skip("this user may make no control groups on this machine; the other tests are without")
+        with a_worker(tmp_path_factory.mktemp("data"), sandbox_warm=warm, **LIMITS) as found:
+            if warm:
+                found.warm()
+                parent: Any = getattr(found._warm, "__self__", None)
+                if not parent.wait(PATIENCE):
+                    pytest.skip(f"no warm sandbox can be had here: {parent.state}")
             yield found
 
 
@@ -101,7 +111,9 @@ async def test_memory_that_children_share_is_not_counted_twice(worker: SandboxWo
 async def test_memory_taken_between_runs_ends_it_too(tmp_path: Path) -> None:
     states: list[tuple[str, str]] = []
     with a_worker(tmp_path, lambda *what: states.append(what), **LIMITS) as worker:
-        code = MANY.replace("x = bytearray", "time.sleep(0.5)\n        x = bytearray").removesuffix("time.sleep(600)\n")
+        code = MANY.replace("x = bytearray", "time.sleep(0.5)\n        x = bytearray").removesuffix(
+            "time.sleep(600)\n"
+        )
         assert (await run(worker, code)).ok
         assert await asyncio.to_thread(until, lambda: any(state == "lost" for state, _ in states))
         [reason] = [text for state, text in states if state == "lost"]
@@ -176,6 +188,18 @@ async def test_the_limit_of_files_is_named(worker: SandboxWorker, code: str, set
     done = await run(worker, code)
     assert setting in named(done), done
     assert (await run(worker, "!rm -f /tmp/a /tmp/b /tmp/c*\nkept")).result_text == "8"
+
+
+async def test_the_limit_of_files_is_named_to_who_puts_them_there(worker: SandboxWorker) -> None:
+    with pytest.raises(
+        SandboxFileError, match=r"file too large\. One file may have 16 MB \(SANDBOX_CHAT_SANDBOX_FILE_MB"
+    ):
+        await worker.write_file("/tmp/large", bytes(20 << 20))
+    await run(worker, "!rm -f /tmp/large")
+    with pytest.raises(SandboxFileError, match=r"no space left on device.*SANDBOX_CHAT_SANDBOX_DISK_MB"):
+        for number in range(8):
+            await worker.write_file(f"/tmp/many{number}", bytes(10 << 20))
+    assert (await run(worker, "!rm -f /tmp/many*\n1")).result_text == "1"
 
 
 async def test_an_ordinary_run_has_no_notes(worker: SandboxWorker) -> None:

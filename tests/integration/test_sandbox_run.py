@@ -89,7 +89,10 @@ async def test_a_pipe_that_a_child_made_non_blocking_still_takes_all(worker: San
 
 
 async def test_output_is_not_kept_in_the_sandbox(worker: SandboxWorker) -> None:
-    await run(worker, "def size(): return int(next(x for x in open('/proc/self/status') if 'VmRSS' in x).split()[1])\nbefore = size()")
+    await run(
+        worker,
+        "def size(): return int(next(x for x in open('/proc/self/status') if 'VmRSS' in x).split()[1])\nbefore = size()",
+    )
     assert (await run(worker, "for _ in range(1000): print('A' * 100_000)")).ok
     assert int((await run(worker, "size() - before")).result_text) < 50_000
 

@@ -20,6 +20,7 @@ from support import ordinary
 from support.program import gone_within, watching_leftovers
 from support.sandboxes import PATIENCE, a_worker, until
 
+from sandbox_chat.engine import Engine
 from sandbox_chat.sandbox import bwrap, local, prepare
 from sandbox_chat.sandbox.base import SandboxInfo, SandboxLost
 from sandbox_chat.sandbox.local import LocalSandbox
@@ -485,3 +486,23 @@ def test_what_the_report_says(tmp_path: Path) -> None:
     assert "A sandbox is made in" in text
     off = module.report(Settings(data_dir=tmp_path, sandbox_warm=False))
     assert off == (False, "Warm start is switched off (SANDBOX_CHAT_SANDBOX_WARM); each sandbox starts cold.")
+
+
+@pytest.mark.slow
+def test_the_engine_begins_it_and_ends_it(tmp_path: Path) -> None:
+    settings = Settings(demo=True, demo_pace=0.0, data_dir=tmp_path, start_timeout=PATIENCE)
+    engine = Engine(settings, lambda _event: None)
+    warm = getattr(engine._worker and engine._worker._warm, "__self__", None)
+    assert isinstance(warm, Warm)
+    try:
+        assert warm.state == "not started"
+        engine.start()
+        assert until(lambda: warm.state.startswith("ready"), 180), warm.state
+        parent = warm._parent
+        assert parent is not None
+    finally:
+        engine.close()
+    assert until(lambda: parent.process.poll() is not None)
+    assert warm._thread is not None
+    warm._thread.join(PATIENCE)
+    assert not warm._thread.is_alive()

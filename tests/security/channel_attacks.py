@@ -33,12 +33,13 @@ NAN, INF = float("nan"), float("inf")
 @dataclass(frozen=True)
 class Attack:
     """``want``: how the run must end (``kept``: and the variables are there afterwards). ``tries``: runs until one works;
-    0 when code has broken its own shell for good, which nobody can tell: then the runs that follow must still end in time."""
+    ``seconds``: the time limit. 0 tries when code has broken its own shell for good, which nobody can tell: then the runs that follow must still end in time."""
 
     name: str
     script: str
     want: Want = "any"
     tries: int = 1
+    seconds: int = 3
 
     @property
     def code(self) -> str:
@@ -50,7 +51,7 @@ ATTACKS = [
     Attack("found_by_gc", "found = [o for o in [*gc.get_referents(link.__dict__), *vars(link).values()] if isinstance(o, socket.socket)]\nfound[0].send(b'x' * 100)", "died"),
     Attack("found_by_number", "fd = [int(n) for n in os.listdir('/proc/self/fd') if os.path.exists('/proc/self/fd/' + n) and os.readlink('/proc/self/fd/' + n).startswith('socket:')][0]\nos.write(fd, b'GET / HTTP/1.1\\r\\n\\r\\n')", "died"),
     Attack("second_hello", "send({'op': 'hello', 'protocol': 99, 'python': 'evil'})", "kept"),
-    Attack("hellos", "for _ in range(20000): send({'op': 'hello', 'protocol': 1, 'python': '\\x1b[2J' * 100})", "kept"),
+    Attack("hellos", "for _ in range(20000): send({'op': 'hello', 'protocol': 1, 'python': '\\x1b[2J' * 100})", "kept", seconds=60),
     Attack("done_twice", "send({'op': 'done', 'id': me, 'error': None})", "kept", 2),
     Attack("done_early_then_busy", "send({'op': 'done', 'id': me, 'error': None})\ntime.sleep(60)", tries=2),
     Attack("done_for_others", "for n in (me - 1, me + 1, 0, -1, 2**63, 10**4000, 'x', None, [], {}, 1.5, NAN, INF): send({'op': 'done', 'id': n, 'error': {'name': 'no'}})", "kept"),
@@ -83,18 +84,18 @@ ATTACKS = [
     Attack("display_sizes_true", "send(display(sizes=[['image/png', True]]), b'x' * 10)", "any"),
     Attack("display_sizes_nan", "send(display(sizes=[['image/png', NAN]]), b'x' * 10)", "died"),
     Attack("display_many_sizes", "send(display(sizes=[['image/png', 0]] * 100000))", "any"),
-    Attack("display_200_mb", "blob = bytes(50_000_000)\nfor _ in range(4): send(display(sizes=[['image/png', len(blob)]]), blob)", "kept"),
+    Attack("display_200_mb", "blob = bytes(50_000_000)\nfor _ in range(4): send(display(sizes=[['image/png', len(blob)]]), blob)", "kept", seconds=60),
     Attack("display_2_gb", "blob = bytes(60_000_000)\nfor _ in range(34): send(display(sizes=[['image/jpeg', len(blob)]]), blob)", "any"),
-    Attack("display_unknown_kinds", "blob = bytes(30_000_000)\nfor _ in range(10): send(display(sizes=[['application/x-evil', len(blob)]]), blob)", "kept"),
+    Attack("display_unknown_kinds", "blob = bytes(30_000_000)\nfor _ in range(10): send(display(sizes=[['application/x-evil', len(blob)]]), blob)", "kept", seconds=60),
     Attack("displays", "for n in range(100000): send(display({'text/plain': str(n)}))", "any"),
     Attack("displays_wide_text", "text = 'a' * 7_000_000 + '\\U0001F600'\nfor _ in range(30): send(display({'text/plain': text, 'text/html': text}))", "any"),
-    Attack("results", "for n in range(5000): send(display({'text/plain': 'x' * 10000}, result=True))", "kept"),
-    Attack("result_of_control_characters", "send(display({'text/plain': '\\x1b]52;c;aGk=\\x07' * 700000}, result=True))", "kept"),
+    Attack("results", "for n in range(5000): send(display({'text/plain': 'x' * 10000}, result=True))", "kept", seconds=60),
+    Attack("result_of_control_characters", "send(display({'text/plain': '\\x1b]52;c;aGk=\\x07' * 700000}, result=True))", "kept", seconds=60),
     Attack("late_for_others", "for n in range(-5, me + 5): send({'op': 'late', 'id': n, 'stream': 'stdout', 'text': 'forged'})", "kept"),
     Attack("late_of_wrong_types", "for n, s, t in ((NAN, 'stdout', 'x'), (me, 'stdin', 'x'), (me, ['stdout'], 'x'), (me, 'stdout', 5), (True, 'stderr', None), ({}, {}, {})): send({'op': 'late', 'id': n, 'stream': s, 'text': t})", "kept"),
     Attack("late_flood", "while True: raw(frame({'op': 'late', 'id': me, 'stream': 'stdout', 'text': 'x' * 60000}) * 20)", "any"),
     Attack("late_huge", "for _ in range(20): send({'op': 'late', 'id': me, 'stream': 'stderr', 'text': '\\x9b' * 2000000})", "any"),
-    Attack("unknown_operations", "for n in range(50000): send({'op': n, 'id': me})", "kept"),
+    Attack("unknown_operations", "for n in range(50000): send({'op': n, 'id': me})", "kept", seconds=60),
     Attack("forged_replies", "for n in range(me - 3, me + 30): send({'op': 'reply', 'id': n, 'path': '/etc/passwd', 'size': 5, 'entries': []}, b'forged')", "kept"),
     Attack("dribble", "body = frame({'op': 'late', 'id': 0, 'stream': 'stdout', 'text': 'x' * 1000000})\nfor byte in body: raw(bytes([byte])); time.sleep(0.005)", "any", 2),
     Attack("half_a_frame", "raw(struct.pack('!II', 1000, 0) + b'{')", "any", 2),

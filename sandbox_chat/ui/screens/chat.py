@@ -129,7 +129,11 @@ class ChatScreen(PaneScreen):
 
     @property
     def _alive(self) -> bool:
-        return self.chat.busy or bool(self.chat.state.attaching) or self.chat.state.phase in ("starting", "connecting")
+        return (
+            self.chat.busy
+            or bool(self.chat.state.attaching)
+            or self.chat.state.phase in ("starting", "connecting")
+        )
 
     def _tick(self) -> None:
         self._frame += 1

@@ -55,7 +55,7 @@ _INDENT = Run("  ")
 _SECTION = re.compile(
     r"^\[(success|stdout|stderr|result|error|traceback|note|tool_error)\](?: |$)(.*)$", re.MULTILINE
 )
-_TYPE = re.compile(r"^Sandbox[A-Za-z]*: ")
+_TYPE = re.compile(r"^(?:Sandbox[A-Za-z]*|GatewayTimeout): ")
 """The kind of a failure of the sandbox, which is for the model."""
 _LABELS = {"stdout": "output", "stderr": "errors", "tool_error": "error"}
 
@@ -187,11 +187,17 @@ class ToolCard(Block):
     def error_line(self) -> str:
         """Return the line that says best why the call failed."""
         found = self._sections()
-        for name in ("tool_error", "error", "traceback", ""):
+        if self._stopped(found):
+            del found["traceback"]  # it ends with what stopped the code, which says nothing
+        for name in ("tool_error", "traceback", "error", ""):
             lines = [line.strip() for line in found.get(name, "").splitlines() if line.strip()]
             if lines:
                 return _TYPE.sub("", lines[0 if name == "tool_error" else -1])
         return ""
+
+    @staticmethod
+    def _stopped(found: Mapping[str, str]) -> bool:
+        return last_line(found.get("traceback", "")) == "KeyboardInterrupt" and "error" in found
 
     def _sections(self) -> dict[str, str]:
         texts = [part.text for part in self.content if isinstance(part, TextContent)]
@@ -268,7 +274,11 @@ class ToolCard(Block):
         if self.status == "running":
             out.extend(self._live_strips(width))
             if self._progress:
-                out.append(self.scene.palette.strip([_INDENT, Run(fit(self._progress, width - 2), ("muted",))], width))
+                out.append(
+                    self.scene.palette.strip(
+                        [_INDENT, Run(fit(self._progress, width - 2), ("muted",))], width
+                    )
+                )
         out.extend(self._asked_strips(width))
         if self.expanded:
             out.extend(self._answer_strips(width))
@@ -283,8 +293,7 @@ class ToolCard(Block):
         if not line:
             return []
         found = self._sections()
-        ours = "tool_error" in found or ("error" in found and last_line(found.get("traceback", "")) not in line)
-        if ours or ("error" in found and "traceback" not in found):
+        if "tool_error" in found or self._stopped(found) or ("error" in found and "traceback" not in found):
             rows = wrap([Run(line, ("error",))], width - 2)[:ERROR_ROWS]
         else:
             rows = [[Run(fit(line, width - 2), ("error",))]]
@@ -293,10 +302,10 @@ class ToolCard(Block):
     def _asked_strips(self, width: int) -> list[Strip]:
         rows = []
         for question, answer in self._asked.values():
-            said = answer or ("" if self.status == "running" else "withdrawn")
-            mark = Run("? ", ("accent",))
-            words = f"{question} → {said}" if said else question
-            rows.append([_INDENT, mark, Run(fit(words, width - 4), ("muted",) if said else ())])
+            said = answer or "withdrawn"
+            if answer or self.status != "running":  # until then the box above the prompt shows it
+                words = fit(f"{question} → {said}", width - 4)
+                rows.append([_INDENT, Run("? ", ("accent",)), Run(words, ("muted",))])
         return self._strips(rows, width)
 
     def _late_strips(self, width: int) -> list[Strip]:

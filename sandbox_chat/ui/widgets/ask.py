@@ -81,9 +81,7 @@ class AskBox(Static, can_focus=True):
 
     def update_state(self) -> None:
         """Show the oldest question that is open, or nothing."""
-        asked = next(
-            (each for key, each in self.state.questions.items() if key not in self._decided), None
-        )
+        asked = next((each for key, each in self.state.questions.items() if key not in self._decided), None)
         if asked is self.asked:
             return
         self._forget_pending()
@@ -97,7 +95,7 @@ class AskBox(Static, can_focus=True):
             if self.has_focus:
                 self.post_message(self.Left())
             return
-        self._draw_question(asked)
+        self._draw_question(asked, focused=self.has_focus)
         if self._watcher is None:
             self._watcher = self.set_interval(GRACE / 2, self._offer)
         else:
@@ -115,13 +113,13 @@ class AskBox(Static, can_focus=True):
     def on_focus(self) -> None:
         """Say which keys count."""
         if self.asked is not None:
-            self._draw_question(self.asked)
+            self._draw_question(self.asked, focused=True)
 
     def on_blur(self) -> None:
         """Say how to come back."""
         self._forget_pending()
         if self.asked is not None:
-            self._draw_question(self.asked)
+            self._draw_question(self.asked, focused=False)
 
     def on_key(self, event: events.Key) -> None:
         """Answer by a choice's letter, or by Esc, which does nothing; other letters go into the prompt."""
@@ -166,7 +164,7 @@ class AskBox(Static, can_focus=True):
         self._offered = True
         self.focus()
 
-    def _draw_question(self, asked: ApprovalRequested) -> None:
+    def _draw_question(self, asked: ApprovalRequested, *, focused: bool) -> None:
         lines = [Content.assemble(("? ", "bold $accent"), (asked.question, "bold"))]
         detail = asked.detail.splitlines()
         lines += [Content.styled(f"  {line}", "$muted") for line in detail[:DETAIL_ROWS]]
@@ -175,12 +173,8 @@ class AskBox(Static, can_focus=True):
         row = Content("  ")
         for number, choice in enumerate(asked.choices):
             click = Style.from_meta({"@click": f"screen.answer({number})"})
-            row = row + Content.assemble(
-                (choice.key, "bold $accent"), (f" {choice.label}", click), ("   ", "")
-            )
+            row = row + Content.assemble((choice.key, "bold $accent"), " ", (choice.label, click), "   ")
         last = asked.choices[-1]
-        hint = (
-            f"{key_name('escape')} {last.label}" if self.has_focus else f"{key_name('f6')} or a click, to answer"
-        )
+        hint = f"{key_name('escape')} {last.label}" if focused else f"{key_name('f6')} or a click, to answer"
         lines.append(row + Content.styled(hint, "$muted"))
         self.update(Content("\n").join(lines))

@@ -120,7 +120,9 @@ class StatusBar(Line):
         if self.note:
             return [Part(self.note, "$warning", shrink=10)]
         keys: list[tuple[str, str, str, int]] = []
-        if self.chat.busy:
+        if self.chat.state.questions:
+            keys.append(("F6", "answer", "screen.next_pane", 3))
+        elif self.chat.busy:
             keys.append(("esc", "interrupt", "screen.escape", 3))
         elif self.chat.waiting:
             keys.append(("^G", "send waiting", "screen.resume_waiting", 3))

@@ -32,7 +32,8 @@ class Waiting(Static):
         early = self.chat.unconfirmed if starting else []
         width = self.screen.size.width - 2
         transfers = [
-            f"⋯ attaching {transfer.label}: {progress_text(transfer)}" for transfer in self.chat.state.attaching
+            f"⋯ attaching {transfer.label}: {progress_text(transfer)} · esc stops it"
+            for transfer in self.chat.state.attaching
         ]
         key = (tuple(transfers), tuple(early), tuple(waiting), held, width)
         if key == self._drawn:

@@ -131,7 +131,15 @@ except BaseException as _error:
 else:
     print("WORKED", repr(_how)[:300])
 """
-FAULTS = ("NameError", "AttributeError", "SyntaxError", "ArgumentError", "IndentationError", "UnboundLocalError", "KeyError")
+FAULTS = (
+    "NameError",
+    "AttributeError",
+    "SyntaxError",
+    "ArgumentError",
+    "IndentationError",
+    "UnboundLocalError",
+    "KeyError",
+)
 """Exceptions that say that a script is wrong rather than refused."""
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from .base import a
 
-OWN_IMAGE = "a container has its image's files and the daemon's read-only view of the kernel, not this machine's"
+OWN_IMAGE = (
+    "a container has its image's files and the daemon's read-only view of the kernel, not this machine's"
+)
 
 FILES = [
     a("home_file", "read a file in the user's home", """
@@ -120,7 +122,12 @@ FILES = [
     a("change_bytecode", "change the bytecode that later sandboxes load", """
         def go():
             prefix = sys.pycache_prefix or os.environ.get("PYTHONPYCACHEPREFIX") or "/opt/sandbox/bytecode"
-            worked = writable(files_below(prefix)[:2000])
+            paths = files_below(prefix)[:2000]
+            worked = writable(paths)
+            for path in paths[:100]:
+                for way in (lambda: os.chmod(path, 0o666), lambda: os.utime(path), lambda: os.unlink(path), lambda: os.setxattr(path, "user.x", b"y")):
+                    try: way(); worked.append(path)
+                    except OSError: pass
             for folder in (prefix, os.path.join(os.path.dirname(os.__file__), "__pycache__")):
                 try: open(folder + "/intruder.pyc", "w").close(); worked.append(folder)
                 except OSError: pass
@@ -311,6 +318,44 @@ FILES = [
             if len({link for _, link in sockets}) > 1: odd["sockets"] = sockets   # the shell has one, and IPython none
             must(odd)
             return odd
+    """),
+    a("guard_program", "change the programs that run in and around the sandbox, by way of /proc", """
+        def go():
+            worked = []
+            for pid in pids():
+                exe = f"/proc/{pid}/exe"
+                try: before = os.stat(exe)
+                except OSError: continue
+                ways = dict(write=lambda: os.close(os.open(exe, os.O_WRONLY)), mode=lambda: os.chmod(exe, before.st_mode & 0o7777), time=lambda: os.utime(exe),
+                            attribute=lambda: os.setxattr(exe, "user.x", b"y"), owner=lambda: os.chown(exe, before.st_uid, before.st_gid),
+                            length=lambda: os.truncate(exe, before.st_size), lease=lambda: fcntl.fcntl(os.open(exe, os.O_RDONLY), fcntl.F_SETLEASE, fcntl.F_RDLCK))
+                for name, way in ways.items():
+                    try: way(); worked.append((pid, name))
+                    except OSError: pass
+            must(worked)
+            return worked
+    """),
+    a("guard_files", "read what the process that guards the sandbox has open", """
+        def go():
+            found = []
+            for pid in pids():
+                if pid == os.getpid(): continue
+                try: names = os.listdir(f"/proc/{pid}/fd")
+                except OSError: continue
+                for name in names:
+                    try: link = os.readlink(f"/proc/{pid}/fd/{name}")
+                    except OSError: continue
+                    if link.startswith(("pipe:", "socket:", "anon_inode:", "/dev/null")): continue
+                    found += [(link, data[:50]) for _, data in readable([f"/proc/{pid}/fd/{name}"]) if data]
+            must(found)
+            return found
+    """),
+    a("mapped_files", "change the files that processes have in memory", """
+        def go():
+            worked = writable(path for pid in pids() if os.path.isdir(f"/proc/{pid}/map_files") and os.access(f"/proc/{pid}/map_files", os.R_OK)
+                              for path in (f"/proc/{pid}/map_files/{name}" for name in os.listdir(f"/proc/{pid}/map_files")))
+            must(worked)
+            return worked
     """),
     a("watch_files", "learn which programs others start, by watching their files", """
         def go():

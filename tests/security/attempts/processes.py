@@ -167,6 +167,21 @@ PROCESSES = [
                     if ids["Uid"] - {str(os.getuid())} or ids["Gid"] - {str(os.getgid())}: return entry.path, ids
             must(False)
     """),
+    a("capable_programs", "get privileges from a program that has some of its own", """
+        def go():
+            for folder in ("/usr/bin", "/usr/sbin", "/usr/lib", "/usr/libexec"):
+                if not os.path.isdir(folder): continue
+                for entry in os.scandir(folder):
+                    try: os.getxattr(entry.path, "security.capability")
+                    except OSError: continue
+                    try: child = subprocess.Popen([entry.path], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                    except OSError: continue
+                    time.sleep(0.1)
+                    status = dict(line.split(":", 1) for line in open(f"/proc/{child.pid}/status") if ":" in line)
+                    child.kill(); child.wait()
+                    if int(status["CapEff"], 16) or int(status["CapPrm"], 16): return entry.path, status["CapEff"]
+            must(False)
+    """),
     a("setuid_file", "make a setuid program", """
         def go():
             import shutil

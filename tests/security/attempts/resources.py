@@ -47,18 +47,18 @@ RESOURCES = [
                         except OSError: pass
             raise last
     """, "bounded"),
-    a("many_files", "make a million empty files, whose names take the kernel's memory", """
+    a("many_files", "make millions of empty files, whose names take the kernel's memory", """
         def go():
             os.mkdir("/tmp/many")
-            for n in range(1_000_000): os.close(os.open(f"/tmp/many/{n}", os.O_CREAT | os.O_WRONLY))
+            for n in range(3_000_000): os.close(os.open(f"/tmp/many/{n}", os.O_CREAT | os.O_WRONLY))
             return n
-    """, "bounded", ends=True),
+    """, "bounded", seconds=150, ends=True),
     a("many_names", "the same with names of one file", """
         def go():
             os.mkdir("/tmp/names"); open("/tmp/names/one", "w").close()
-            for n in range(1_000_000): os.link("/tmp/names/one", f"/tmp/names/{n}")
+            for n in range(3_000_000): os.link("/tmp/names/one", f"/tmp/names/{n}")
             return n
-    """, "bounded", ends=True),
+    """, "bounded", seconds=150, ends=True),
     a("memory", "take 6 GB of memory", """
         def go():
             return len(bytearray(6 << 30))

@@ -76,6 +76,7 @@ class Cloud:
         self._prestart = prestart
         self._spare: list[asyncio.Task[Guest]] = []
         self._advanced = 0.0
+        self._reaping = asyncio.Lock()
         self._count = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._folder = Path()
@@ -164,13 +165,17 @@ class Cloud:
 
     async def _reap(self) -> None:
         while True:
+            await self._reap_now()
+            await asyncio.sleep(REAP_EVERY)
+
+    async def _reap_now(self) -> None:
+        async with self._reaping:
             for record in list(self.records.values()):
                 if record.state == "running" and record.end_at <= self.now():
                     if record.auto_pause:
                         self.pause(record)
                     else:
                         await self.end(record.id)
-            await asyncio.sleep(REAP_EVERY)
 
     # What the control API does
 
@@ -290,7 +295,7 @@ class Cloud:
     def advance(self, seconds: float) -> None:
         """Let time pass; whose time is over then is gone when this returns."""
         self._advanced += seconds
-        self._do(asyncio.sleep(3 * REAP_EVERY))
+        self._do(self._reap_now())
 
     def log(self, name: str) -> str:
         """What the programs of a sandbox complained about."""

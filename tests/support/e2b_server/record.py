@@ -112,11 +112,21 @@ class Guest:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
             await self._process.wait()
-            await asyncio.to_thread(psutil.wait_procs, processes[:-1], START_LIMIT)
+            async with asyncio.timeout(START_LIMIT):
+                while any(runs(process) for process in processes):
+                    await asyncio.sleep(0.005)
         if self.client is not None:
             with contextlib.suppress(Exception):
                 await self.client.aclose()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def runs(process: psutil.Process) -> bool:
+    """Whether it is more than a zombie."""
+    try:
+        return process.is_running() and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def new_id() -> str:

@@ -229,7 +229,9 @@ def test_the_prompt_says_where_code_runs(kind: str, words: str, network: bool) -
     assert words in prompt and "17 s" in prompt
     assert ("internet is reachable" in prompt) == network
     assert ("no network" in prompt) != network
-    [run_code] = [spec for spec in tool_specs(Settings(run_timeout=17), info.capabilities) if spec.name == "run_code"]
+    [run_code] = [
+        spec for spec in tool_specs(Settings(run_timeout=17), info.capabilities) if spec.name == "run_code"
+    ]
     assert ("internet is reachable" in run_code.description) == network
     limit = run_code.schema["properties"]["timeout"]
     assert (limit["maximum"], limit["default"]) == (17, 17) and "17 s" in run_code.description

@@ -89,7 +89,7 @@ def test_limits_of_version_2(tmp_path: Path) -> None:
     place = cgroups.Place(2, {"memory": tmp_path, "pids": tmp_path, "cpu": tmp_path})
     group = cgroups.create(place, memory=300 * MB, processes=50, cpus=1.5)
     assert group is not None
-    [made] = [path for path in tmp_path.iterdir()]
+    [made] = list(tmp_path.iterdir())
     values = {path.name: path.read_text() for path in made.iterdir()}
     assert values == {
         "memory.max": str(300 * MB),
@@ -111,7 +111,9 @@ def test_limits_of_version_2(tmp_path: Path) -> None:
 
 
 def test_a_group_that_is_refused(tmp_path: Path) -> None:
-    assert cgroups.create(cgroups.Place(2, {"memory": tmp_path / "no"}), memory=MB, processes=0, cpus=0) is None
+    assert (
+        cgroups.create(cgroups.Place(2, {"memory": tmp_path / "no"}), memory=MB, processes=0, cpus=0) is None
+    )
 
 
 def test_what_a_crash_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
@@ -229,4 +231,6 @@ def test_no_group_outlives_a_killed_program(group: cgroups.Group) -> None:
     started = time.monotonic()
     assert until(lambda: not any(Path(path).exists() for path in folders))
     assert time.monotonic() - started < 10
-    assert until(lambda: not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text())
+    assert until(
+        lambda: not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text()
+    )

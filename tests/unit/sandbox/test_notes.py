@@ -46,9 +46,10 @@ def test_the_limit_is_named(done: Execution, settings: list[str]) -> None:
 
 def test_the_limit_of_processes_is_named_when_it_was_seen_from_outside() -> None:
     assert named(Execution(), at_limit=True) == ["PROCESSES"]
-    assert "the limit of 99 processes" in notes.of_limits(
-        Execution(), SETTINGS, at_process_limit=True, isolated=False
-    )[0]
+    assert (
+        "the limit of 99 processes"
+        in notes.of_limits(Execution(), SETTINGS, at_process_limit=True, isolated=False)[0]
+    )
 
 
 def test_without_isolation_the_machine_has_its_own_limits() -> None:

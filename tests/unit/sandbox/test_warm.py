@@ -220,6 +220,7 @@ def test_the_plan_of_a_parent_lacks_only_what_forbids_nesting(tmp_path: Path) ->
     first, second = cold.arguments(sources, {}, 9), warm.arguments(sources, {}, None)
     assert [part for part in first if part not in second] == [
         "--seccomp", "9", "/proc/sys", "/proc/sys", "--disable-userns", "--assert-userns-disabled",
+        "--as-pid-1",
     ]  # fmt: skip
     assert [part for part in second if part not in first] == []
     assert cold.environ == warm.environ
@@ -233,3 +234,22 @@ def test_it_is_begun_for_the_local_kind_and_when_it_is_wanted(tmp_path: Path) ->
     with_it.on_close()
     for values in ({"sandbox_warm": False}, {"sandbox": "unsafe-local"}):
         assert local.back_end(Settings(data_dir=tmp_path, **values)).warm is None  # type: ignore[arg-type]
+
+
+def test_a_parent_that_did_not_answer_is_not_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warm_parent, "FORK_TIMEOUT", 0.05)
+    let_go = threading.Event()
+    made, thread = parent(lambda _sock: (let_go.wait(PATIENCE), None)[1])
+    warm = Warm(Settings(data_dir=tmp_path))
+    warm._python = local.find(None)
+    warm._key = warm._python.key
+    warm._parent = made
+    assert warm.spawn() is None
+    assert "did not answer" in warm.state
+    assert warm._parent is None
+    assert warm.spawn() is None
+    let_go.set()
+    thread.join(PATIENCE)
+    made.end()

@@ -185,7 +185,7 @@ async def test_a_fault_in_start_closes_the_back_end(rig: Rig, monkeypatch: pytes
     monkeypatch.setattr(Back, "start", fail)
     with pytest.raises(SandboxUnavailable):
         await rig.run("x")
-    assert rig.log == ["close"]
+    assert rig.log == ["close", "release"]
 
 
 async def test_cancelling_interrupts_and_waits(rig: Rig) -> None:

@@ -119,9 +119,7 @@ def test_a_file_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         open_source(str(tmp_path / "x"), 1)
 
 
-async def test_home_and_working_folder(
-    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_home_and_working_folder(tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     assert (await Desk().add("~/my data.csv")).error == ""
@@ -135,7 +133,10 @@ async def test_without_a_sandbox(data: Path) -> None:
 
 @pytest.mark.parametrize(
     ("error", "words"),
-    [(SandboxFileError("No space."), "No space."), (SandboxError("The key sk-12345 is wrong."), "sandbox failed")],
+    [
+        (SandboxFileError("No space."), "No space."),
+        (SandboxError("The key sk-12345 is wrong."), "sandbox failed"),
+    ],
 )
 async def test_failures_of_the_sandbox_are_said(data: Path, error: Exception, words: str) -> None:
     from sandbox_chat.settings import Secret

@@ -48,6 +48,24 @@ EVENTS = st.one_of(
         st.booleans(),
         st.lists(st.sampled_from([PICTURE, ev.TextContent("[success] True\n[stdout]\na\nb")]), max_size=2),
     ),
+    st.builds(ev.ToolOutput, tool_use_id=IDS, stream=st.just("stdout"), text=PIECES, late=st.just(True), at=st.just(START)),
+    st.builds(
+        lambda i, of: ev.ApprovalRequested(
+            at=START, approval_id=i, kind="overwrite", question="Replace it?", detail="/x",
+            choices=(ev.Choice("replace", "r", "replace it"), ev.Choice("no", "n", "do not save")),
+            default="no", tool_use_id=of,
+        ),
+        IDS,
+        st.sampled_from(["a", "b", ""]),
+    ),
+    st.builds(
+        ev.ApprovalAnswered, approval_id=IDS, choice=st.sampled_from(["replace", ""]),
+        by=st.sampled_from(["user", "cancelled"]), at=st.just(START),
+    ),
+    st.builds(
+        ev.Attached, attach_id=IDS, name=st.just("f"), path=st.just("/tmp/attached/f"), size=st.just(3),
+        error=st.sampled_from(["", "There is no file f."]), at=st.just(START),
+    ),
     st.builds(ev.Retry, reason=st.just("busy"), attempt=st.integers(1, 3), delay_ms=st.just(0), at=st.just(START)),
     st.builds(ev.Notice, level=st.just("info"), text=PIECES, at=st.just(START)),
     st.builds(ev.TurnStarted, turn_id=st.sampled_from(["1", "2"]), prompt=PIECES, at=st.just(START)),

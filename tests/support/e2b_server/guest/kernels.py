@@ -79,11 +79,13 @@ class Kernel:
     async def _answering(self) -> None:
         """Until the kernel answers; raises when it ends instead."""
         assert self.process is not None
-        self.client.kernel_info()
         ended = asyncio.create_task(self.process.wait())
-        answer = asyncio.create_task(self.client.get_shell_msg())
+        answer = asyncio.create_task(self.messages.get())
         try:
-            await asyncio.wait({ended, answer}, return_when=asyncio.FIRST_COMPLETED)
+            # What it publishes must arrive too: that channel may be connected later than the one for requests.
+            while not answer.done() and not ended.done():
+                self._current = self.client.kernel_info()
+                await asyncio.wait({ended, answer}, timeout=1.0, return_when=asyncio.FIRST_COMPLETED)
             if not answer.done():
                 raise RuntimeError(f"the kernel did not start: {(self._folder / 'log').read_text()[-2000:]}")
         finally:

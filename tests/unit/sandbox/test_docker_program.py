@@ -1,0 +1,195 @@
+"""What the program that runs containers says, turned into advice; building; listing. A script stands in for it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from sandbox_chat import cli
+from sandbox_chat.sandbox import docker_build, docker_list, docker_program
+from sandbox_chat.sandbox.base import SandboxError, SandboxUnavailable
+from sandbox_chat.sandbox.remote import marks
+from sandbox_chat.settings import Settings
+
+
+def stand_in(folder: Path, script: str) -> Settings:
+    """Settings with a program of our own in Docker's place."""
+    path = folder / "containers"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return Settings(docker_command=str(path), data_dir=folder / "data")
+
+
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        (
+            "permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock",
+            "group 'docker'",
+        ),
+        ("Cannot connect to the Docker daemon at unix:///x. Is the docker daemon running?", "Start it"),
+        (
+            "Cannot connect to Podman. Please verify your connection: unable to connect to Podman socket",
+            "Start it",
+        ),
+        ("docker: Error response from daemon: No such image: sandbox-chat:1", "sandbox-chat docker build"),
+        ("Error: sandbox-chat:1: image not known", "sandbox-chat docker build"),
+        ("docker: Error response from daemon: network nowhere not found.", "network create"),
+        ('exec: "python3": executable file not found in $PATH: unknown.', "has no python3"),
+        ("ModuleNotFoundError: No module named 'IPython'", "lacks a package"),
+        ("write /var/lib/docker/tmp: no space left on device", "system prune"),
+        ("something that nobody has seen before", "something that nobody has seen before"),
+    ],
+)
+def test_each_complaint_has_its_advice(said: str, advice: str) -> None:
+    error = docker_program.explain(Settings(docker_network="nowhere"), said)
+    assert advice in str(error)
+    assert "--sandbox local" in str(error)
+
+
+def test_a_named_image_is_pulled_not_built() -> None:
+    error = docker_program.explain(Settings(docker_image="mine:1"), "Unable to find image 'mine:1' locally")
+    assert "docker pull mine:1" in str(error)
+
+
+def test_a_program_that_does_not_answer_is_said(tmp_path: Path) -> None:
+    with pytest.raises(SandboxError, match="did not answer within"):
+        docker_program.call(stand_in(tmp_path, "exec sleep 60"), ["ps"], timeout=0.3)
+
+
+def test_a_missing_program_is_said(tmp_path: Path) -> None:
+    with pytest.raises(SandboxUnavailable, match="not installed"):
+        docker_program.call(Settings(docker_command=str(tmp_path / "nothing")), ["ps"])
+
+
+# -- list ----------------------------------------------------------------------------------------------
+
+
+def listed(folder: Path, entries: object, ids: str = "a" * 64) -> Settings:
+    (folder / "answer.json").write_text(entries if isinstance(entries, str) else json.dumps(entries))
+    return stand_in(folder, f'[ "$1" = ps ] && echo {ids} || cat {folder}/answer.json')
+
+
+def entry(labels: dict[str, str], **rest: object) -> dict[str, object]:
+    return {"Id": "a" * 64, "Created": "2026-01-02T03:04:05.123456789Z", "Config": {"Labels": labels}, "State": {"Status": "running"}, **rest}  # fmt: skip
+
+
+def test_ours_are_told_from_those_of_a_crashed_run(tmp_path: Path) -> None:
+    mine = marks("s1", "")
+    dead = {**mine, "pid": "999999999", "session": "s2"}
+    elsewhere = {**dead, "host": "another"}
+    found = docker_list.list_containers(
+        listed(tmp_path, [entry(mine), entry(dead), entry(elsewhere), entry({"app": "other"}), 7, {"Id": 3}])
+    )
+    assert [(one.session, one.here, one.left) for one in found] == [
+        ("s1", True, False),
+        ("s2", True, True),
+        ("s2", False, False),
+    ]
+    assert found[0].started is not None
+    assert found[0].started.isoformat().startswith("2026-01-02T03:04:05.123456")
+
+
+def test_a_list_of_nonsense_is_said(tmp_path: Path) -> None:
+    with pytest.raises(SandboxError, match="makes no sense"):
+        docker_list.list_containers(listed(tmp_path, "not json"))
+
+
+def test_only_ours_are_killed(tmp_path: Path) -> None:
+    chosen = listed(tmp_path, [entry({"app": "other"})])
+    assert docker_list.kill(chosen, ["a" * 12, ""]) == []
+
+
+# -- build ---------------------------------------------------------------------------------------------
+
+
+def test_a_build_gets_only_what_the_image_needs(tmp_path: Path) -> None:
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    (wheels / "one-1-py3-none-any.whl").write_text("wheel")
+    (wheels / "secret.txt").write_text("not for the builder")
+    script = f"""
+if [ "$1" = build ]; then
+    echo "$@" > {tmp_path}/arguments
+    for last; do :; done
+    (cd "$last" && find . -type f | sort) > {tmp_path}/files
+    echo step one
+else
+    echo 12345
+fi
+"""
+    lines: list[str] = []
+    built = docker_build.build(
+        stand_in(tmp_path, script), base="mine:3", wheels=wheels, tag="made:1", on_line=lines.append
+    )
+    assert (built.tag, built.size, lines) == ("made:1", 12345, ["step one"])
+    asked = (tmp_path / "arguments").read_text()
+    for part in ("--tag made:1", "--build-arg BASE=mine:3", "--network none"):
+        assert part in asked
+    assert (tmp_path / "files").read_text().split() == [
+        "./Dockerfile",
+        "./requirements.txt",
+        "./wheels/README",
+        "./wheels/one-1-py3-none-any.whl",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("log", "advice"),
+    [
+        ("ERROR: No matching distribution found for numpy>=2.0", "cannot be had"),
+        ("pull access denied for nope, repository does not exist", "--base"),
+        ("/usr/bin/python3: No module named pip", "no pip"),
+        ("NewConnectionError: Temporary failure in name resolution", "--wheels"),
+        ("no space left on device", "disk is full"),
+        ("a fault of its own", "was not built"),
+    ],
+)
+def test_a_failed_build_has_a_sentence_and_the_end_of_the_log(tmp_path: Path, log: str, advice: str) -> None:
+    with pytest.raises(docker_build.BuildFailed, match=advice) as caught:
+        docker_build.build(stand_in(tmp_path, f'echo "{log}"; exit 1'))
+    assert log in caught.value.log
+
+
+def test_a_folder_without_wheels_is_said(tmp_path: Path) -> None:
+    with pytest.raises(SandboxUnavailable, match="pip download"):
+        docker_build.build(stand_in(tmp_path, "exit 1"), wheels=tmp_path)
+
+
+def test_the_command_builds_and_says_what_came_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stand_in(tmp_path, '[ "$1" = build ] && echo "a step" || echo 480000000')
+    monkeypatch.setenv("SANDBOX_CHAT_DOCKER_COMMAND", str(tmp_path / "containers"))
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["docker", "build"]) == 0
+    shown = capsys.readouterr()
+    assert "a step" in shown.err
+    assert "480 MB" in shown.out
+    assert "--sandbox docker" in shown.out
+    (tmp_path / "containers").write_text("#!/bin/sh\necho 'the reason'; exit 1\n")
+    assert cli.main(["docker", "build", "--quiet", "--tag", "x:1"]) == 1
+    shown = capsys.readouterr()
+    assert "the reason" in shown.err
+    assert shown.out == ""
+
+
+def test_a_wrong_word_is_said_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["docker", "biuld"]) == 2
+    assert "did you mean 'build'?" in capsys.readouterr().err
+    assert cli.main(["docker"]) == 2
+
+
+def test_the_image_is_packed_with_the_program() -> None:
+    folder = docker_build.source_folder()
+    assert (folder / "Dockerfile").is_file()
+    assert not os.access(folder / "wheels", os.F_OK)
+    wanted = {
+        line.split(">=")[0]
+        for line in (folder / "requirements.txt").read_text().splitlines()
+        if line[:1] != "#"
+    }
+    assert wanted == {"ipython", "matplotlib-inline", "numpy", "pandas", "matplotlib"}
