@@ -80,7 +80,7 @@ class Started:
     def ended(self) -> str:
         """Return how the guest ended as a sentence, or an empty string while it lives."""
         try:
-            code = self.process.wait(timeout=0.2) if self._dying() else self.process.poll()
+            code = self.process.wait(timeout=DYING_WAIT) if self._dying() else self.process.poll()
         except subprocess.TimeoutExpired:
             code = None
         return "" if code is None else how_it_ended(code)

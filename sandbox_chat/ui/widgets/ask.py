@@ -72,6 +72,7 @@ class AskBox(Static, can_focus=True):
         self._decided: set[str] = set()
         self._pending_key = ""
         self._pending_timer: Timer | None = None
+        self._typing = False  # keys that are still on their way here are text, until the focus comes back
         self._watcher: Timer | None = None
 
     @property
@@ -112,6 +113,7 @@ class AskBox(Static, can_focus=True):
 
     def on_focus(self) -> None:
         """Say which keys count."""
+        self._typing = False
         if self.asked is not None:
             self._draw_question(self.asked, focused=True)
 
@@ -137,9 +139,16 @@ class AskBox(Static, can_focus=True):
         event.stop()
         event.prevent_default()
         keys = {choice.key for choice in asked.choices}
-        if self._pending_key or event.character not in keys or not self.ready:
+        if (
+            self._typing
+            or self._pending_key
+            or not self.has_focus
+            or event.character not in keys
+            or not self.ready
+        ):
             text, self._pending_key = self._pending_key + event.character, ""
             self._forget_pending()
+            self._typing = True
             self.post_message(self.Typed(text))
             return
         self._pending_key = event.character
