@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 from sandbox_chat.settings import Settings
 
@@ -22,9 +26,15 @@ def build(settings: Settings, *, base: str, wheels: str, tag: str, quiet: bool) 
     sys.stderr.write(f"Building the image {name} with {settings.docker_command}. This takes some minutes.\n")
     sys.stderr.flush()
     try:
-        built = docker_build.build(
-            settings, base=base, wheels=Path(wheels) if wheels else None, tag=name, on_line=show
+        with _leaving_on_signals():
+            built = docker_build.build(
+                settings, base=base, wheels=Path(wheels) if wheels else None, tag=name, on_line=show
+            )
+    except KeyboardInterrupt:
+        sys.stderr.write(
+            "The build was stopped. What it had done so far is kept and need not be done again.\n"
         )
+        raise
     except docker_build.BuildFailed as failed:
         if quiet:
             sys.stderr.write(clean(failed.log) + "\n")
@@ -37,3 +47,22 @@ def build(settings: Settings, *, base: str, wheels: str, tag: str, quiet: bool) 
     else:
         print("To use it, start with: sandbox-chat --sandbox docker")  # noqa: T201
     return 0
+
+
+@contextlib.contextmanager
+def _leaving_on_signals() -> Iterator[None]:
+    """Let the signals that ask to end go the way of an error, so that the builder and its folder are seen to."""
+
+    def leave(number: int, _frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    before = {}
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            before[number] = signal.signal(number, leave)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

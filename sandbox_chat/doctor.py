@@ -200,15 +200,17 @@ def check_warm_start(settings: Settings) -> Check:
     return Check("warm start", "ok" if usable else "note", text)
 
 
-INSTEAD = "Or use --sandbox local; with --sandbox off the chat works without running code."
+INSTEAD = "With --sandbox local code runs on this computer (Linux); with --sandbox off the chat works without running code."
 
 
 def _check_remote(settings: Settings, kind: str) -> Check:
     """Does the cloud or the daemon answer, and is what a sandbox is made of there? Starts none."""
-    from sandbox_chat.sandbox import docker_program, remotes
+    from sandbox_chat.sandbox import docker, docker_program, remotes
     from sandbox_chat.sandbox.base import SandboxError
 
     try:
+        if kind == "docker":
+            docker.check(settings)
         alive = len(remotes(settings, kind))
         image = docker_program.image(settings) if kind == "docker" else ""
         if image:
@@ -216,7 +218,8 @@ def _check_remote(settings: Settings, kind: str) -> Check:
             if answer.code != 0:
                 raise docker_program.explain(settings, answer.err)
     except SandboxError as error:
-        return Check("isolation", "problem", str(error), INSTEAD)
+        text = str(error).replace(f" {docker_program.INSTEAD}", "")
+        return Check("isolation", "problem", text, INSTEAD)
     where = (
         f"{settings.docker_command} answers, the image {image} is there"
         if kind == "docker"

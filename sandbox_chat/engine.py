@@ -239,8 +239,6 @@ class Engine:
             )
         )
         self.emit(Status(component="agent", state="connecting"))
-        if self._worker is not None:
-            self._worker.warm()
         for warning in self.settings.warnings:
             self.emit(Notice(level="warning", text=clean(warning)))
         endpoint = await self._endpoint()

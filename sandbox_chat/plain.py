@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from sandbox_chat.events import (
@@ -19,6 +20,13 @@ NOT_AVAILABLE = "n/a"
 """Stands for a cost whose price is not known."""
 
 _SERVER = "mcp__sandbox__"
+_SECTION = re.compile(
+    r"^\[(success|stdout|stderr|result|error|traceback|note|tool_error)\](?: |$)(.*)$", re.MULTILINE
+)
+_TYPE = re.compile(r"^(?:Sandbox[A-Za-z]*|GatewayTimeout): ")
+"""The kind of a failure of the sandbox, which is for the model."""
+_LIMIT = re.compile(r"\(SANDBOX_CHAT_SANDBOX_[A-Z_]+\)")
+"""Stands in a note that says which limit of the sandbox struck."""
 
 
 def cost_text(cost_usd: float | None) -> str:
@@ -93,6 +101,47 @@ def last_line(text: str) -> str:
         if line.strip():
             return line.strip()
     return ""
+
+
+def sections(text: str) -> list[tuple[str, str]]:
+    """Return the parts of a tool's answer as ``(name, text)``; an answer without parts is one named ``""``."""
+    matches = list(_SECTION.finditer(text))
+    if not matches or matches[0].start() != 0:
+        return [("", text)]
+    out = []
+    for index, match in enumerate(matches):
+        end = matches[index + 1].start() if index + 1 < len(matches) else len(text)
+        body = (match.group(2) + text[match.end() : end]).strip("\n")
+        out.append((match.group(1), body))
+    return out
+
+
+def all_sections(content: Iterable[Content]) -> list[tuple[str, str]]:
+    """Return the parts of all texts of an answer."""
+    return [found for part in content if isinstance(part, TextContent) for found in sections(part.text)]
+
+
+def was_stopped(found: dict[str, str]) -> bool:
+    """Whether a traceback only shows what stopped the code, which says nothing beside its error."""
+    return last_line(found.get("traceback", "")) == "KeyboardInterrupt" and "error" in found
+
+
+def error_line(content: Iterable[Content]) -> str:
+    """Return the line of an answer that says best why the call failed: the reason, never advice to the model."""
+    found = dict(all_sections(content))
+    if was_stopped(found):
+        del found["traceback"]
+    for name in ("tool_error", "traceback", "error", ""):
+        lines = [line.strip() for line in found.get(name, "").splitlines() if line.strip()]
+        if lines:
+            return _TYPE.sub("", lines[0 if name == "tool_error" else -1])
+    return ""
+
+
+def limit_notes(content: Iterable[Content]) -> list[str]:
+    """Return what an answer says of limits of the sandbox that struck, as sentences that name the setting."""
+    notes = [" ".join(text.split()) for name, text in all_sections(content) if name == "note"]
+    return list(dict.fromkeys(note for note in notes if _LIMIT.search(note)))
 
 
 def outcome(event: ToolFinished) -> str:

@@ -5,18 +5,19 @@ folder, ``config.toml`` in the user's configuration folder, default. A setting i
 in ``config.toml`` and by its variable in the environment and in ``.env``.
 """
 
-# ruff: noqa: RUF009 - _setting is dataclasses.field with the metadata of a setting, which ruff cannot see
+# ruff: noqa: RUF009 - _setting and those made of it are dataclasses.field with the metadata of a setting
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sandbox_chat import settings_sources as sources
 from sandbox_chat import values
 from sandbox_chat.values import ConfigError, Secret
 
@@ -47,305 +48,223 @@ def _setting(default: Any, read: Callable[[Any], Any], doc: str, *, env: str = "
     return field(default=default, metadata={"read": read, "doc": doc, "env": env, "group": group})
 
 
+_model = partial(_setting, group="model")
+_sandbox = partial(_setting, group="sandbox")
+_tools = partial(_setting, group="tools")
+_interface = partial(_setting, group="interface")
+_program = partial(_setting, group="program")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Every setting. The metadata of a field holds its reader, documentation, variable and group."""
 
     # Model
-    anthropic_api_key: Secret = _setting(
-        Secret(""), values.secret, "Key for Claude, used directly.", env="ANTHROPIC_API_KEY", group="model"
+    anthropic_api_key: Secret = _model(
+        Secret(""), values.secret, "Key for Claude, used directly.", env="ANTHROPIC_API_KEY"
     )
-    anthropic_base_url: str = _setting(
+    anthropic_base_url: str = _model(
         "",
         values.url,
         "Address of an Anthropic-compatible gateway or local model server.",
         env="ANTHROPIC_BASE_URL",
-        group="model",
     )
-    anthropic_auth_token: Secret = _setting(
-        Secret(""), values.secret, "Token for that gateway.", env="ANTHROPIC_AUTH_TOKEN", group="model"
+    anthropic_auth_token: Secret = _model(
+        Secret(""), values.secret, "Token for that gateway.", env="ANTHROPIC_AUTH_TOKEN"
     )
-    model: str = _setting(
-        "", values.text, "Name of the model; the CLI's default when empty.", env="CLAUDE_MODEL", group="model"
+    model: str = _model(
+        "", values.text, "Name of the model; the CLI's default when empty.", env="CLAUDE_MODEL"
     )
-    claude_login: bool = _setting(
-        False, values.flag, "Use the login of an installed Claude Code instead of a key.", group="model"
+    claude_login: bool = _model(
+        False, values.flag, "Use the login of an installed Claude Code instead of a key."
     )
-    demo: bool = _setting(
-        False,
-        values.flag,
-        "Talk to the built-in demo, which is rules and no model; needs no key.",
-        group="model",
+    demo: bool = _model(
+        False, values.flag, "Talk to the built-in demo, which is rules and no model; needs no key."
     )
-    demo_pace: float = _setting(
-        0.012, values.number(0, 1), "Seconds between two words of the demo's answers.", group="model"
+    demo_pace: float = _model(0.012, values.number(0, 1), "Seconds between two words of the demo's answers.")
+    max_turns: int = _model(30, values.whole(1, 1000), "Steps that the model may take to answer one prompt.")
+    request_timeout: float = _model(
+        600.0, values.number(1, 3600), "Seconds that one request to the model may take."
     )
-    max_turns: int = _setting(
-        30, values.whole(1, 1000), "Steps that the model may take to answer one prompt.", group="model"
+    request_retries: int = _model(
+        4, values.whole(0, 20), "How often a failed request to the model is tried again."
     )
-    request_timeout: float = _setting(
-        600.0, values.number(1, 3600), "Seconds that one request to the model may take.", group="model"
-    )
-    request_retries: int = _setting(
-        4, values.whole(0, 20), "How often a failed request to the model is tried again.", group="model"
-    )
-    connect_timeout: float = _setting(
-        60.0, values.number(1, 600), "Seconds that the CLI may take to start.", group="model"
-    )
+    connect_timeout: float = _model(60.0, values.number(1, 600), "Seconds that the CLI may take to start.")
 
     # Sandbox
-    sandbox: str = _setting(
-        "local",
-        values.one_of(*SANDBOXES),
-        "Where code runs: local, e2b, docker, off, or unsafe-local.",
-        group="sandbox",
+    sandbox: str = _sandbox(
+        "local", values.one_of(*SANDBOXES), "Where code runs: local, e2b, docker, off, or unsafe-local."
     )
-    run_timeout: int = _setting(
-        25, values.whole(1, 3600), "Longest time in seconds that one run_code call may take.", group="sandbox"
+    run_timeout: int = _sandbox(
+        25, values.whole(1, 3600), "Longest time in seconds that one run_code call may take."
     )
-    start_timeout: float = _setting(
-        30.0, values.number(1, 600), "Seconds that a sandbox may take to start.", group="sandbox"
-    )
-    sandbox_memory_mb: int = _setting(
+    start_timeout: float = _sandbox(30.0, values.number(1, 600), "Seconds that a sandbox may take to start.")
+    sandbox_memory_mb: int = _sandbox(
         2048,
         values.whole(128, 1 << 20),
         "Memory of a sandbox in megabytes, all its processes together (local, Docker).",
-        group="sandbox",
     )
-    sandbox_processes: int = _setting(
-        256,
-        values.whole(8, 65536),
-        "Processes and threads in a sandbox (local, Docker).",
-        group="sandbox",
+    sandbox_processes: int = _sandbox(
+        256, values.whole(8, 65536), "Processes and threads in a sandbox (local, Docker)."
     )
-    sandbox_file_mb: int = _setting(
-        1024,
-        values.whole(1, 1 << 20),
-        "Largest file that code may write, in megabytes (local, Docker).",
-        group="sandbox",
+    sandbox_file_mb: int = _sandbox(
+        1024, values.whole(1, 1 << 20), "Largest file that code may write, in megabytes (local, Docker)."
     )
-    sandbox_disk_mb: int = _setting(
+    sandbox_disk_mb: int = _sandbox(
         1024,
         values.whole(16, 1 << 20),
         "Room in the sandbox's /tmp, in megabytes; it lies in memory (local, Docker).",
-        group="sandbox",
     )
-    sandbox_files: int = _setting(
+    sandbox_files: int = _sandbox(
         100_000,
         values.whole(1000, 1 << 30),
         "Files and folders in the sandbox's /tmp, and as many in its home and /dev/shm (local, warm start).",
-        group="sandbox",
     )
-    sandbox_cpus: float = _setting(
+    sandbox_cpus: float = _sandbox(
         0.0,
         values.number(0, 1024),
         "Processors that a sandbox may use; 0 for all (local where cgroups can be had, Docker).",
-        group="sandbox",
     )
-    sandbox_cpu_seconds: int = _setting(
+    sandbox_cpu_seconds: int = _sandbox(
         3600,
         values.whole(0, 1 << 30),
         "Processor seconds that a sandbox may use from the start of one run to the next; 0 for no limit (local, Docker).",
-        group="sandbox",
     )
-    sandbox_workspace: Path | None = _setting(
+    sandbox_workspace: Path | None = _sandbox(
         None,
         values.path,
         "Folder of this machine that code may read and write as /workspace; none when empty (local, Docker).",
-        group="sandbox",
     )
-    sandbox_warm: bool = _setting(
+    sandbox_warm: bool = _sandbox(
         True,
         values.flag,
         "Keep a warm parent process ready, so that a local sandbox starts at once; it takes about 100 MB.",
-        group="sandbox",
     )
-    sandbox_python: Path | None = _setting(
+    sandbox_python: Path | None = _sandbox(
         None,
         values.path,
         "Python interpreter whose packages the local sandbox offers; the program's own when empty.",
         env="SANDBOX_PYTHON",
-        group="sandbox",
     )
-    output_limit: int = _setting(
-        1_000_000,
-        values.whole(1000, 1 << 30),
-        "Characters of output kept of one run; the middle is cut.",
-        group="sandbox",
+    output_limit: int = _sandbox(
+        1_000_000, values.whole(1000, 1 << 30), "Characters of output kept of one run; the middle is cut."
     )
-    output_keep_mb: int = _setting(
+    output_keep_mb: int = _sandbox(
         50,
         values.whole(0, 100_000),
         "Megabytes of one run's output that are kept whole in a file when it is cut for the chat; 0: none.",
-        group="sandbox",
     )
-    e2b_api_key: Secret = _setting(
-        Secret(""), values.secret, "Key of an E2B-compatible cloud.", env="E2B_API_KEY", group="sandbox"
+    e2b_api_key: Secret = _sandbox(
+        Secret(""), values.secret, "Key of an E2B-compatible cloud.", env="E2B_API_KEY"
     )
-    e2b_api_url: str = _setting(
-        "", values.url, "Control address of that cloud.", env="E2B_API_URL", group="sandbox"
-    )
-    e2b_domain: str = _setting(
-        "", values.text, "Domain of that cloud's sandboxes.", env="E2B_DOMAIN", group="sandbox"
-    )
+    e2b_api_url: str = _sandbox("", values.url, "Control address of that cloud.", env="E2B_API_URL")
+    e2b_domain: str = _sandbox("", values.text, "Domain of that cloud's sandboxes.", env="E2B_DOMAIN")
 
-    e2b_template: str = _setting(
-        "code-interpreter-v1",
-        values.text,
-        "Template of the cloud's sandboxes.",
-        group="sandbox",
-    )
-    e2b_ttl: int = _setting(
+    e2b_template: str = _sandbox("code-interpreter-v1", values.text, "Template of the cloud's sandboxes.")
+    e2b_ttl: int = _sandbox(
         900,
         values.whole(30, 86_400),
         "Seconds after which the cloud ends a sandbox that nobody prolongs; it is prolonged while the chat is in use.",
-        group="sandbox",
     )
-    e2b_idle_limit: int = _setting(
+    e2b_idle_limit: int = _sandbox(
         1800,
         values.whole(0, 604_800),
         "Seconds that an unused cloud sandbox is kept by prolonging it; then it is ended. 0: never prolonged unused.",
-        group="sandbox",
     )
-    e2b_request_timeout: float = _setting(
+    e2b_request_timeout: float = _sandbox(
         30.0,
         values.number(1, 600),
         "Seconds that one request to the cloud may take, beside the time of the code.",
-        group="sandbox",
     )
-    e2b_tag: str = _setting(
+    e2b_tag: str = _sandbox(
         "",
         values.text,
         "A word of your own that is put on the cloud's sandboxes, to tell yours from a colleague's.",
-        group="sandbox",
     )
-    e2b_charts: str = _setting(
+    e2b_charts: str = _sandbox(
         "auto",
         values.one_of("auto", "inline", "files"),
         "How charts come from the cloud: inline as results, files saved and fetched, or auto, which finds out.",
-        group="sandbox",
     )
-    e2b_internet: bool = _setting(
-        True, values.flag, "Whether code in the cloud reaches the internet.", group="sandbox"
-    )
-    e2b_sandbox_url: str = _setting(
+    e2b_internet: bool = _sandbox(True, values.flag, "Whether code in the cloud reaches the internet.")
+    e2b_sandbox_url: str = _sandbox(
         "",
         values.url,
         "Address under which all sandboxes of the cloud are reached, named by headers.",
         env="E2B_SANDBOX_URL",
-        group="sandbox",
     )
-    cube_proxy_node_ip: str = _setting(
+    cube_proxy_node_ip: str = _sandbox(
         "",
         values.text,
         "Address of a CubeSandbox proxy node through which the sandboxes are reached.",
         env="CUBE_PROXY_NODE_IP",
-        group="sandbox",
     )
-    docker_command: str = _setting(
-        "docker", values.text, "Program that runs containers: docker or podman.", group="sandbox"
+    docker_command: str = _sandbox("docker", values.text, "Program that runs containers: docker or podman.")
+    docker_image: str = _sandbox(
+        "", values.text, "Image of the containers; the one that 'sandbox-chat docker build' makes when empty."
     )
-    docker_image: str = _setting(
-        "",
-        values.text,
-        "Image of the containers; the one that 'sandbox-chat docker build' makes when empty.",
-        group="sandbox",
-    )
-    docker_network: str = _setting(
+    docker_network: str = _sandbox(
         "none",
         values.text,
         "Docker network of the containers: none, or the name of one that lets out what you allow.",
-        group="sandbox",
     )
 
     # Tools
-    text_limit: int = _setting(
-        20_000,
-        values.whole(1000, 45_000),
-        "Characters of text that one tool call gives to the model.",
-        group="tools",
+    text_limit: int = _tools(
+        20_000, values.whole(1000, 45_000), "Characters of text that one tool call gives to the model."
     )
-    image_limit: int = _setting(
-        5_000_000,
-        values.whole(10_000, 20_000_000),
-        "Bytes of the largest picture that is read.",
-        group="tools",
+    image_limit: int = _tools(
+        5_000_000, values.whole(10_000, 20_000_000), "Bytes of the largest picture that is read."
     )
-    image_side: int = _setting(
-        1568, values.whole(64, 8000), "Longest side in pixels of a picture given to the model.", group="tools"
+    image_side: int = _tools(
+        1568, values.whole(64, 8000), "Longest side in pixels of a picture given to the model."
     )
-    images_per_call: int = _setting(
-        4,
-        values.whole(0, 20),
-        "Pictures that one tool call gives to the model; all are shown.",
-        group="tools",
+    images_per_call: int = _tools(
+        4, values.whole(0, 20), "Pictures that one tool call gives to the model; all are shown."
     )
-    download_limit: int = _setting(
-        100_000_000,
-        values.whole(1000, 1 << 40),
-        "Bytes of the largest file that is downloaded.",
-        group="tools",
+    download_limit: int = _tools(
+        100_000_000, values.whole(1000, 1 << 40), "Bytes of the largest file that is downloaded."
     )
-    attach_limit: int = _setting(
+    attach_limit: int = _tools(
         500_000_000,
         values.whole(1000, 1 << 40),
         "Bytes of the largest file that /attach puts into the sandbox.",
-        group="tools",
     )
-    local_tools: tuple[str, ...] = _setting(
+    local_tools: tuple[str, ...] = _tools(
         (),
         values.some_of(*LOCAL_TOOLS),
         "Tools that read the working folder on this machine: Read, Glob, Grep, with commas; none when empty.",
-        group="tools",
     )
-    downloads_dir: Path | None = _setting(
-        None,
-        values.path,
-        "Folder for downloaded files; ./downloads in the working folder when empty.",
-        group="tools",
+    downloads_dir: Path | None = _tools(
+        None, values.path, "Folder for downloaded files; ./downloads in the working folder when empty."
     )
 
     # Interface
-    images: str = _setting(
-        "auto",
-        values.one_of(*IMAGE_MODES),
-        "How pictures are drawn: auto, kitty, sixel, half, off.",
-        group="interface",
+    images: str = _interface(
+        "auto", values.one_of(*IMAGE_MODES), "How pictures are drawn: auto, kitty, sixel, half, off."
     )
-    image_rows: int = _setting(
-        24, values.whole(4, 200), "Height of a picture in the transcript, in rows at most.", group="interface"
+    image_rows: int = _interface(
+        24, values.whole(4, 200), "Height of a picture in the transcript, in rows at most."
     )
-    image_pixels: int = _setting(
-        50_000_000,
-        values.whole(10_000, 1 << 31),
-        "Pixels of the largest picture that is decoded.",
-        group="interface",
+    image_pixels: int = _interface(
+        50_000_000, values.whole(10_000, 1 << 31), "Pixels of the largest picture that is decoded."
     )
-    theme: str = _setting("dark", values.one_of(*THEMES), "Colours: dark or light.", group="interface")
-    tabs_below: int = _setting(
-        100, values.whole(40, 1000), "Below this width in columns, panes become tabs.", group="interface"
+    theme: str = _interface("dark", values.one_of(*THEMES), "Colours: dark or light.")
+    tabs_below: int = _interface(
+        100, values.whole(40, 1000), "Below this width in columns, panes become tabs."
     )
-    probe_timeout: float = _setting(
-        0.2,
-        values.number(0, 5),
-        "Seconds to wait for the terminal to say which pictures it can draw.",
-        group="interface",
+    probe_timeout: float = _interface(
+        0.2, values.number(0, 5), "Seconds to wait for the terminal to say which pictures it can draw."
     )
-    reduced_motion: bool = _setting(False, values.flag, "No spinners or moving parts.", group="interface")
+    reduced_motion: bool = _interface(False, values.flag, "No spinners or moving parts.")
 
     # Program
-    data_dir: Path | None = _setting(
-        None,
-        values.path,
-        "Folder of the sessions; the system's place for user data when empty.",
-        group="program",
+    data_dir: Path | None = _program(
+        None, values.path, "Folder of the sessions; the system's place for user data when empty."
     )
-    log: Path | None = _setting(None, values.path, "File for the log; none when empty.", group="program")
-    close_timeout: float = _setting(
-        5.0,
-        values.number(0.5, 60),
-        "Seconds that closing may take before what is left is killed.",
-        group="program",
+    log: Path | None = _program(None, values.path, "File for the log; none when empty.")
+    close_timeout: float = _program(
+        5.0, values.number(0.5, 60), "Seconds that closing may take before what is left is killed."
     )
 
     # Not settings: where the values came from, and what deserves a word.
@@ -438,12 +357,12 @@ def load(
     """
     overrides = overrides or {}
     environ = os.environ if environ is None else environ
-    folder = _working_folder() if folder is None else folder
+    folder = sources.working_folder() if folder is None else folder
     warnings: list[str] = []
     env_file = folder / ".env"
-    dotenv = _read_dotenv(env_file, warnings)
+    dotenv = sources.read_dotenv(env_file, warnings)
     config_file = config_path(environ)
-    config = _read_config(config_file, warnings)
+    config = sources.read_config(config_file, {item.name for item in fields()}, warnings)
 
     found: dict[str, Any] = {}
     origins: dict[str, str] = {}
@@ -469,97 +388,11 @@ def load(
             said = f"{subject} {error}".rstrip(".")
             raise ConfigError(said + ("" if said.endswith("?") else ".") + got) from None
     known = {variable(item) for item in fields()} | {CONFIG_DIR}
-    warnings += _unknown_variables(environ, known, "the environment")
-    warnings += _unknown_variables(dotenv, known, str(env_file), near=True)
+    warnings += sources.unknown_variables(environ, known, PREFIX, "the environment")
+    warnings += sources.unknown_variables(dotenv, known, PREFIX, str(env_file), near=True)
     if str(found.get("anthropic_base_url", "")).endswith("/v1"):
         warnings.append(
             "ANTHROPIC_BASE_URL ends with /v1, but /v1/messages is added to it: leave /v1 out if the server "
             "answers 404."
         )
     return Settings(**found, origins=origins, warnings=tuple(warnings))
-
-
-def _working_folder() -> Path:
-    try:
-        return Path.cwd()
-    except OSError:
-        raise ConfigError(
-            "The working folder no longer exists. Change to another folder and start again."
-        ) from None
-
-
-def _unknown_variables(names: Iterable[str], known: set[str], where: str, *, near: bool = False) -> list[str]:
-    """Warnings about variables with our prefix that are no settings; with ``near`` also about likely slips."""
-    found = []
-    for name in names:
-        if name in known:
-            continue
-        ours = name.startswith(PREFIX)
-        close = difflib.get_close_matches(name, known, 1, cutoff=0.6 if ours else 0.9) if ours or near else []
-        if ours or close:
-            hint = f" Did you mean {close[0]}?" if close else ""
-            found.append(f"The variable {name} in {where} is not a setting and was ignored.{hint}")
-    return found
-
-
-def _read_dotenv(path: Path, warnings: list[str]) -> dict[str, str]:
-    try:
-        content = path.read_text(encoding="utf-8-sig")
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ConfigError(
-            f"The file {path} cannot be read ({reason}). Mend it, or remove it, or start in another folder."
-        ) from None
-    import io
-    import logging
-
-    from dotenv import dotenv_values
-
-    lines: list[int] = []
-
-    def note(record: logging.LogRecord) -> bool:  # keeps the library's complaint off the screen
-        lines.extend(part for part in record.args or () if isinstance(part, int))
-        return False
-
-    logger = logging.getLogger("dotenv.main")
-    logger.addFilter(note)
-    try:
-        found = dotenv_values(stream=io.StringIO(content), interpolate=False)
-    finally:
-        logger.removeFilter(note)
-    warnings.extend(f"Line {line} of {path} cannot be understood and was ignored." for line in lines)
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def _read_config(path: Path, warnings: list[str]) -> dict[str, Any]:
-    try:
-        raw = path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except OSError as error:
-        raise ConfigError(
-            f"The file {path} cannot be read ({error.strerror}). Mend its permissions or remove it."
-        ) from None
-    import tomllib
-
-    try:
-        data = tomllib.loads(raw.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        raise ConfigError(f"The file {path} is not UTF-8 text. Mend it or remove it.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"The file {path} is not valid TOML: {error}. Mend that line.") from None
-    names = {item.name for item in fields()}
-    found: dict[str, Any] = {}
-    for key, value in data.items():
-        # A table groups settings for the eye: [sandbox] run_timeout = 20 is the same as run_timeout = 20.
-        inner = value if isinstance(value, dict) else {key: value}
-        for name, item in inner.items():
-            if name in names:
-                found[name] = item
-            else:
-                near = difflib.get_close_matches(name, names, 1)
-                hint = f" Did you mean {near[0]}?" if near else ""
-                warnings.append(f"{name} in {path} is not a setting and was ignored.{hint}")
-    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import os
 import stat
@@ -39,10 +40,27 @@ def write(path: str, data: bytes, *, append: bool) -> dict[str, Any]:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 raise FileError(f"{full} is not a regular file.")
             rest = memoryview(data)
-            while rest:
-                rest = rest[file.write(rest) :]
+            try:
+                while rest:
+                    rest = rest[file.write(rest) :]
+            except OSError:
+                with contextlib.suppress(FileError):
+                    discard(path)  # it was emptied, and is there in part only
+                raise
     except OSError as error:
         raise FileError(_sentence(full, error, "written")) from None
+    return {"path": full}
+
+
+def discard(path: str) -> dict[str, Any]:
+    """Remove the file ``path``, which is there in part only. Returns ``{"path"}``; a link stays, and what it leads to goes."""
+    full = absolute(path)
+    try:
+        real = os.path.realpath(full)
+        if stat.S_ISREG(os.lstat(real).st_mode):
+            os.unlink(real)  # noqa: PTH108 - beside the others
+    except OSError as error:
+        raise FileError(_sentence(full, error, "removed")) from None
     return {"path": full}
 
 

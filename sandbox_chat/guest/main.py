@@ -139,6 +139,8 @@ def answer(shell: Shell, sock: socket.socket, config: dict[str, Any]) -> NoRetur
         try:
             if op == "write":
                 reply = files.write(str(request["path"]), blob, append=bool(request.get("append")))
+            elif op == "discard":
+                reply = files.discard(str(request["path"]))
             elif op == "read":
                 reply, data = files.read(str(request["path"]), int(request["offset"]), int(request["size"]))
             elif op == "list":

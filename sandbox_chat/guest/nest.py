@@ -115,8 +115,14 @@ def confine(filter_program: bytes) -> None:
             _check(-1, "Dropping capabilities")
     head = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
     _check(libc.capset(head, (ctypes.c_uint32 * 6)()), "Dropping capabilities")
-    _check(libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0), "Forbidding new privileges")
     _check(libc.prctl(_DUMPABLE, 0, 0, 0, 0), "Closing the first process")
+    filter_calls(filter_program)
+
+
+def filter_calls(filter_program: bytes) -> None:
+    """Put this process, and all that it starts, under a filter of system calls, without new privileges. Raises ``NestError``."""
+    libc = _libc()
+    _check(libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0), "Forbidding new privileges")
 
     class Program(ctypes.Structure):
         _fields_ = (("len", ctypes.c_ushort), ("filter", ctypes.c_char_p))

@@ -7,7 +7,8 @@ Host to guest
     ``{"op": "run", "id", "code"}``: run code. Ends with ``done``.
     ``{"op": "interrupt", "id"}``: stop that run. The only frame that may come while one runs.
     ``{"op": "write", "id", "path", "append"}`` + bytes; ``{"op": "read", "id", "path", "offset", "size"}``;
-    ``{"op": "list", "id", "path", "limit"}``. Each ends with ``reply``.
+    ``{"op": "list", "id", "path", "limit"}``; ``{"op": "discard", "id", "path"}``: remove what is there in part.
+    Each ends with ``reply``.
 
 Guest to host
     ``{"op": "hello", "protocol", "python"}``: once, when ready.

@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from .counters import Counters, cpu_time
+from .nest import filter_calls
 
 SOCKET, OUT, ERR, STATUS, BEAT = 0, 1, 2, 3, 4
 """Kinds of pieces. The host sends ``SOCKET`` and ``BEAT``, which says only that it is there. ``STATUS`` is a JSON object: ``oom``, ``pids`` and ``cpu``, how often these limits struck since the
@@ -43,8 +44,7 @@ PIECE = 1 << 16
 AHEAD = 1 << 18
 _INBOUND = 96 << 20  # the longest frame that a host can send, and a little more
 _LAST_WAIT = 3.0
-_PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 4, 22, 38
-_FILTER = 2
+_PR_SET_DUMPABLE = 4
 _NICE = 5  # the relay comes first: however many processes code starts, the host's word to stop gets through
 _LOOK_EVERY = 1.0  # seconds between two looks at the processor time
 
@@ -325,7 +325,7 @@ def _become_guest(config: dict[str, Any], sock: int, out: int, err: int, libc: A
                     os.close(int(name))
         os.setsid()
         os.nice(_NICE)
-        _filter(config["filters"], libc)
+        _filter(config["filters"])
         from .main import serve
 
         serve({**config["guest"], "fd": sock})
@@ -337,22 +337,12 @@ def _become_guest(config: dict[str, Any], sock: int, out: int, err: int, libc: A
         os._exit(1)
 
 
-def _filter(filters: dict[str, str], libc: Any) -> None:
+def _filter(filters: dict[str, str]) -> None:
     """Put this process, and all that it starts, under the system call filter for this machine."""
     machine = os.uname().machine
     if machine not in filters:
         raise RuntimeError(f"the processor {machine} is not known, so code cannot be filtered")
-    code = base64.b64decode(filters[machine])
-
-    class Program(ctypes.Structure):
-        _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_char_p))
-
-    program = Program(len(code) // 8, code)
-    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 or (
-        libc.prctl(_PR_SET_SECCOMP, _FILTER, ctypes.byref(program), 0, 0) != 0
-    ):
-        number = ctypes.get_errno()
-        raise OSError(number, f"the system call filter was refused: {os.strerror(number)}")
+    filter_calls(base64.b64decode(filters[machine]))
 
 
 def _settle_home() -> None:

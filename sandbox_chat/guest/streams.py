@@ -1,8 +1,8 @@
 """``sys.stdout`` and ``sys.stderr`` of the code, and where output of late threads goes.
 
-Text is written straight to file descriptor 1 or 2, as any program does, so that its order against
-the output of C code and child processes is kept; nothing waits in a buffer. One ``print`` is one write. Only a thread that was started by a run which has
-ended goes another way: what it writes is sent as a ``late`` frame with that run's id.
+Text is written straight to file descriptor 1 or 2, as any program does, so that its order against the output of
+C code and child processes is kept; nothing waits in a buffer. One ``print`` is one write. Only a thread that was
+started by a run which has ended goes another way: what it writes is sent as a ``late`` frame with that run's id.
 """
 
 from __future__ import annotations

@@ -14,6 +14,10 @@ Parent to host
 On the status pipe a new sandbox says ``+`` when it is closed off, or ``-`` and a sentence; and at its end the
 exit code of its Python (128 + n for a signal n) as a line. Its writer is the first process of the sandbox's
 namespace, which only waits; nothing inside can reach that process.
+
+One private part of a library is used, in this file alone: matplotlib's ``_get_font``, to close the fonts that it
+holds open before the first fork. It does so itself in each child, when their numbers may be those of other files.
+Until matplotlib closes a font's file once it is read.
 """
 
 from __future__ import annotations

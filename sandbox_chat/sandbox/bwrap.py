@@ -137,11 +137,18 @@ def python_binds(python: PythonEnvironment) -> list[Bind]:
     return binds
 
 
-def environ(python: PythonEnvironment, timezone: str) -> dict[str, str]:
-    """Return the whole environment inside: nothing of this program's is passed on but the time zone."""
+def environ(python: PythonEnvironment) -> dict[str, str]:
+    """Return the whole environment inside."""
+    return common_environ() | {
+        "PATH": f"{python.executable.parent}:/usr/local/bin:/usr/bin:/bin",
+        "PYTHONPATH": ":".join(f"{ROOM}/packages/{number}" for number in range(len(python.packages))),
+    }
+
+
+def common_environ() -> dict[str, str]:
+    """Return what the environment has in every guest's: nothing of this program's but the time zone."""
     threads = str(min(os.cpu_count() or 1, _MOST_THREADS))
     values = {
-        "PATH": f"{python.executable.parent}:/usr/local/bin:/usr/bin:/bin",
         "HOME": HOME,
         "USER": "user",
         "LOGNAME": "user",
@@ -149,14 +156,13 @@ def environ(python: PythonEnvironment, timezone: str) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "TERM": "dumb",
         "NO_COLOR": "1",
-        "TMPDIR": "/tmp",  # noqa: S108
-        "PYTHONPATH": ":".join(f"{ROOM}/packages/{number}" for number in range(len(python.packages))),
+        "TMPDIR": "/tmp",  # noqa: S108 - inside
         "PYTHONDONTWRITEBYTECODE": "1",
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "OMP_NUM_THREADS": threads,
         "OPENBLAS_NUM_THREADS": threads,
         "MKL_NUM_THREADS": threads,
     }
-    if timezone:
-        values["TZ"] = timezone
+    if zone := os.environ.get("TZ", "")[:64]:
+        values["TZ"] = zone
     return values

@@ -10,7 +10,7 @@ import base64
 import contextlib
 import dataclasses
 import json
-import os
+import re
 import secrets
 import signal
 import subprocess
@@ -43,6 +43,8 @@ INODES = 200_000
 """Files that fit into /tmp."""
 SILENCE = 900.0
 """Seconds without a word from here after which a container ends itself. Longer than a chat is likely to be suspended."""
+_NETWORK = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*", re.ASCII)
+_OPEN_NETWORKS = ("host", "pasta", "slirp4netns")
 _PID_ROOM = 8  # the relay, and threads of the program that starts a container
 # What the program says when its connection to the daemon breaks.
 _CUT_OFF = (
@@ -131,7 +133,11 @@ class DockerSandbox(GuestSandbox):
             raise SandboxUnavailable(
                 f"{program} cannot be run: {error.strerror}. {docker_program.INSTEAD}"
             ) from None
-        self._container = Container(process, first, self._describe, self._remove)
+        try:
+            self._container = Container(process, first, self._describe, self._remove)
+        except BaseException:  # out of descriptors or threads
+            process.kill()
+            raise
         return self._container
 
     def _explain(self, reason: str) -> SandboxError:
@@ -159,10 +165,16 @@ class DockerSandbox(GuestSandbox):
 
 def back_end(settings: Settings, session_id: str = "") -> BackEnd:
     """Return how the worker makes containers. Starts nothing. Raises ``SandboxUnavailable`` for bad settings."""
+    check(settings)
+    return BackEnd(lambda: DockerSandbox(settings, session_id), info(settings))
+
+
+def check(settings: Settings) -> None:
+    """Raise ``SandboxUnavailable`` for settings with which there can be no container. Starts nothing."""
     docker_program.find(settings)
+    docker_program.check_name(docker_program.image(settings), "SANDBOX_CHAT_DOCKER_IMAGE")
     network(settings)
     user_id(settings, workspace.check(settings))
-    return BackEnd(lambda: DockerSandbox(settings, session_id), info(settings))
 
 
 def info(settings: Settings) -> SandboxInfo:
@@ -178,10 +190,11 @@ def info(settings: Settings) -> SandboxInfo:
 def network(settings: Settings) -> str:
     """Return the network of containers. Raises ``SandboxUnavailable`` for one that would undo the isolation."""
     name = settings.docker_network or "none"
-    if name == "host" or name.startswith(("container:", "ns:", "-")):
+    # Docker and Podman take more than names here, as name=host, container:ID, or slirp4netns with options.
+    if name.lower() in _OPEN_NETWORKS or not _NETWORK.fullmatch(name):
         raise SandboxUnavailable(
-            f"SANDBOX_CHAT_DOCKER_NETWORK={name} would let code reach the services of this machine. Use none, or the "
-            "name of a Docker network that lets out only what you allow."
+            f"SANDBOX_CHAT_DOCKER_NETWORK={name} is not the name of a network, or would let code reach the services of "
+            "this machine. Use none, or the name of a Docker network that lets out only what you allow."
         )
     return name
 
@@ -231,35 +244,17 @@ def arguments(settings: Settings, name: str, session_id: str, *, podman: bool = 
     if settings.sandbox_cpus:
         args += ["--cpus", f"{settings.sandbox_cpus:g}"]
     if folder is not None:
-        args += ["--mount", f"type=bind,source={folder},target=/workspace"]
+        args += ["--mount", f"type=bind,{_field(f'source={folder}')},target={bwrap.WORKSPACE}"]
     for key, value in marks(session_id, "").items():
         args += ["--label", f"{key}={value}"]
-    for key, value in variables().items():
+    for key, value in bwrap.common_environ().items():
         args += ["--env", f"{key}={value}"]
     return [*args, docker_program.image(settings), "-s", "-P", "-X", "utf8", "-c", LOADER]
 
 
-def variables() -> dict[str, str]:
-    """Return what the environment inside gets beside the image's own: nothing of this program's but the time zone."""
-    threads = str(min(os.cpu_count() or 1, 8))
-    values = {
-        "HOME": bwrap.HOME,
-        "USER": "user",
-        "LOGNAME": "user",
-        "SHELL": "/bin/sh",
-        "LANG": "C.UTF-8",
-        "TERM": "dumb",
-        "NO_COLOR": "1",
-        "TMPDIR": "/tmp",  # noqa: S108 - in the container
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        "OMP_NUM_THREADS": threads,
-        "OPENBLAS_NUM_THREADS": threads,
-        "MKL_NUM_THREADS": threads,
-    }
-    if zone := os.environ.get("TZ", "")[:64]:
-        values["TZ"] = zone
-    return values
+def _field(text: str) -> str:
+    """Return one of comma-separated values: what holds a comma or a quote is quoted, as in a spreadsheet."""
+    return '"' + text.replace('"', '""') + '"' if "," in text or '"' in text else text
 
 
 def box(settings: Settings) -> bytes:
@@ -307,10 +302,7 @@ def describe(
             return "The container was killed from outside, or it ran out of memory."
         return f"The container ended by itself (exit code {program})."
     if guest == -signal.SIGKILL and struck.get("cpu"):
-        return (
-            f"The sandbox was ended because its processes used more than {settings.sandbox_cpu_seconds:,} seconds of "
-            "processor time since a run began (SANDBOX_CHAT_SANDBOX_CPU_SECONDS)."
-        )
+        return watch.cpu_sentence(settings.sandbox_cpu_seconds)
     if guest == -signal.SIGKILL and struck.get("oom"):
         return watch.memory_sentence(settings.sandbox_memory_mb << 20)
     return spawn.how_it_ended(guest)

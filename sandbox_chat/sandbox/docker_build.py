@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,10 +12,14 @@ from pathlib import Path
 
 from sandbox_chat.sandbox import docker_program
 from sandbox_chat.sandbox.base import SandboxUnavailable
+from sandbox_chat.scratch import Scratch
 from sandbox_chat.settings import Settings
 
 TAIL = 25
 """Lines of the log that are shown when a build fails."""
+_LONGEST_LINE = 10_000
+END_WAIT = 5.0
+"""Seconds that a builder may take to give up when the user has stopped it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +64,16 @@ def build(
     when there is no builder.
     """
     program = docker_program.find(settings)
-    tag = tag or default_tag()
-    with tempfile.TemporaryDirectory(prefix="sandbox-chat-build-") as name:
-        folder = Path(name)
-        _fill(folder, wheels)
+    tag = docker_program.check_name(tag or default_tag(), "--tag")
+    if base:
+        docker_program.check_name(base, "--base")
+    with _scratch() as place:
+        folder = place / "context"
+        try:
+            folder.mkdir()
+            _fill(folder, wheels)
+        except OSError as error:
+            raise _not_prepared(error) from None
         command = [program, "build", "--tag", tag]
         if base:
             command += ["--build-arg", f"BASE={base}"]
@@ -83,6 +92,21 @@ def image_size(settings: Settings, tag: str) -> int:
     answer = docker_program.call(settings, ["image", "inspect", "--format", "{{.Size}}", tag])
     text = answer.out.strip()
     return int(text) if answer.code == 0 and text.isdigit() else 0
+
+
+def _scratch() -> Scratch:
+    try:
+        return Scratch()
+    except OSError as error:
+        raise _not_prepared(error) from None
+
+
+def _not_prepared(error: OSError) -> SandboxUnavailable:
+    where = f" ({error.filename})" if error.filename else ""
+    return SandboxUnavailable(
+        f"What the builder needs could not be put together: {error.strerror or error}{where}. It needs some room in the "
+        "folder for temporary files (TMPDIR), and the right to read the wheels."
+    )
 
 
 def _fill(folder: Path, wheels: Path | None) -> None:
@@ -122,7 +146,7 @@ def _follow(command: list[str], on_line: Callable[[str], None] | None) -> tuple[
         raise SandboxUnavailable(f"{command[0]} cannot be run: {error.strerror}.") from None
     assert process.stdout is not None
     try:
-        for line in process.stdout:
+        while line := process.stdout.readline(_LONGEST_LINE):
             text = line.rstrip("\r\n")
             tail.append(text)
             if on_line is not None:
@@ -131,7 +155,11 @@ def _follow(command: list[str], on_line: Callable[[str], None] | None) -> tuple[
     finally:
         if process.poll() is None:
             process.terminate()
-            process.wait()
+            try:
+                process.wait(END_WAIT)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
         process.stdout.close()
     return code, "\n".join(tail)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from pathlib import Path
 from sandbox_chat import __version__
 from sandbox_chat.sandbox.base import SandboxError, SandboxUnavailable
 from sandbox_chat.settings import Settings
+from sandbox_chat.text import clean_line
 
 CALL_TIMEOUT = 20.0
 """Seconds that a short call of the program may take."""
@@ -26,6 +29,13 @@ _KEEP = (
 )  # fmt: skip
 _KEEP_BEGINNINGS = ("DOCKER_", "CONTAINER_", "CONTAINERS_", "BUILDKIT_", "BUILDX_", "BUILDAH_", "PODMAN_")
 _MAX_COMPLAINT = 600
+_LONGEST_NAME = 400
+# Registry with its port, folders and name, then a tag or a digest; or the id of an image.
+_IMAGE = re.compile(
+    r"(?:[A-Za-z0-9][A-Za-z0-9.-]*(?::\d+)?/)?[a-z0-9][a-z0-9._-]*(?:/[a-z0-9][a-z0-9._-]*)*"
+    r"(?::\w[\w.-]*)?(?:@[A-Za-z0-9+._-]+:[0-9a-fA-F]+)?",
+    re.ASCII,
+)
 _SCRIPT = 2000
 
 
@@ -46,6 +56,16 @@ def default_image() -> str:
 def image(settings: Settings) -> str:
     """Name of the image that containers are made of."""
     return settings.docker_image or default_image()
+
+
+def check_name(name: str, where: str) -> str:
+    """Return the name of an image. Raises ``SandboxUnavailable`` for what is none: it would be read as an option."""
+    if len(name) > _LONGEST_NAME or not _IMAGE.fullmatch(name):
+        raise SandboxUnavailable(
+            f"{where} {clean_line(name)!r} is not the name of an image. One has small letters, as in name:tag or "
+            "registry.example.com/folder/name:tag."
+        )
+    return name
 
 
 def environ(source: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -86,25 +106,40 @@ def call(settings: Settings, arguments: Sequence[str], *, timeout: float = CALL_
     """Run the program with ``arguments``. Raises ``SandboxError`` when it does not answer."""
     program = find(settings)
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             [program, *arguments],
             env=environ(),
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=timeout,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             start_new_session=True,
-            check=False,
         )
-    except subprocess.TimeoutExpired:
-        raise SandboxError(
-            f"{settings.docker_command} did not answer within {timeout:g} s. Is its daemon well? Try: "
-            f"{settings.docker_command} ps"
+    except (OSError, ValueError) as error:
+        raise SandboxUnavailable(
+            f"{program} cannot be run: {getattr(error, 'strerror', None) or error}. {INSTEAD}"
         ) from None
-    except OSError as error:
-        raise SandboxUnavailable(f"{program} cannot be run: {error.strerror}. {INSTEAD}") from None
-    return Answer(
-        done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
-    )
+    with process:
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            raise SandboxError(
+                f"{settings.docker_command} did not answer within {timeout:g} s. Is its daemon well? Try: "
+                f"{settings.docker_command} ps"
+            ) from None
+        finally:
+            end_group(process)
+    return Answer(process.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+
+
+def end_group(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
+    """Kill a process, which has a session of its own, if it still runs, and all that it has started there."""
+    running = process.poll() is None
+    if os.name == "posix":
+        with contextlib.suppress(OSError):  # also what a program that has ended has left behind
+            os.killpg(process.pid, signal.SIGKILL)
+    if running:
+        process.kill()
+        process.wait()
 
 
 def explain(settings: Settings, said: str) -> SandboxUnavailable:
@@ -120,6 +155,11 @@ def explain(settings: Settings, said: str) -> SandboxUnavailable:
             "You may not use the Docker daemon: access to its socket was denied. Add yourself to the group 'docker' "
             "and log in again, or use rootless Docker."
         )
+    elif re.search(
+        r"docker endpoint|invalid bind address|docker host|context not found|invalid proto|current context",
+        low,
+    ):
+        what = f"{name} does not understand where its daemon is. Check DOCKER_HOST and DOCKER_CONTEXT, or remove them."
     elif re.search(
         r"cannot connect to the .*daemon|is the docker daemon running|error during connect|unable to connect to podman",
         low,
@@ -151,7 +191,7 @@ def explain(settings: Settings, said: str) -> SandboxUnavailable:
     elif "no space left" in low:
         what = f"The disk on which {name} keeps its data is full. Free some room, for example with '{name} system prune'."
     else:
-        what = f"{name} did not start the container."
+        what = f"{name} failed and no container could be had."
     return SandboxUnavailable(" ".join(part for part in (what, INSTEAD, about) if part))
 
 

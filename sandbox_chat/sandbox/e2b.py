@@ -48,6 +48,8 @@ LIVE_CHECK = 60.0
 """Seconds between two questions whether an unused sandbox is still there, at most."""
 _LATE_FIRST, _LATE_MOST = 2.0, 60.0  # between two questions for the output of late threads, growing
 _LOOKS, _LOOK_AGAIN = 4, 1.0  # for a sandbox of which only its mark is known; seconds
+_CREATE_AGAIN = (0.3, 1.0)  # seconds before a cloud that is busy is asked again
+_BUSY = (429, 502, 503, 504)
 _KILL_AGAIN = 0.3  # seconds before a kill that failed is tried again
 _TTL_SLACK = 30.0  # seconds that a sandbox lives on after a run's time limit, at least
 
@@ -135,8 +137,9 @@ class E2BSandbox:
         """See ``Sandbox.run_code``."""
 
         async def run() -> Execution:
-            await self._prolong(timeout + _TTL_SLACK)
             assert self._shell is not None
+            self._shell.wanted.clear()  # before all that takes time: it may be interrupted too
+            await self._prolong(timeout + _TTL_SLACK)
             result = await self._shell.run(code, timeout, on_output, on_late, on_raw)
             self._late_pause, self._late_at = _LATE_FIRST, time.monotonic() + _LATE_FIRST
             return result
@@ -221,6 +224,7 @@ class E2BSandbox:
             loop, self._loop = self._loop, None
         if loop is not None:
             with contextlib.suppress(Exception):
+                loop.run_until_complete(loop.shutdown_asyncgens())
                 loop.run_until_complete(loop.shutdown_default_executor())
             loop.close()
 
@@ -233,18 +237,29 @@ class E2BSandbox:
         timeout = self.settings.start_timeout
         begun = time.monotonic()
         try:
-            await asyncio.wait_for(self._cloud.create(self._marks, timeout), timeout)
+            await asyncio.wait_for(self._make(timeout), timeout)
         except SandboxError:
             raise
         except Exception as error:
             sentence = e2b_errors.create_failed(error, self.settings)
             status = e2b_errors.status_of(error)
-            self._unsure = not status and not e2b_errors.is_unsent(error)
+            self._unsure = self._unsure or _may_have_worked(error)
             # What a setting can mend is not worth a second try; what the cloud may mend is.
             kind = SandboxUnavailable if 0 < status < 500 and status != 429 else SandboxError
             raise kind(sentence) from error
         self._ends = begun + self.settings.e2b_ttl
         self._checked = time.monotonic()
+
+    async def _make(self, seconds: float) -> None:
+        """Ask for a sandbox, again when the cloud is busy. One that was made without our knowing is ended at the end."""
+        for pause in (*_CREATE_AGAIN, None):
+            try:
+                return await self._cloud.create(self._marks, seconds)
+            except Exception as error:
+                self._unsure = self._unsure or _may_have_worked(error)
+                if pause is None or e2b_errors.status_of(error) not in _BUSY:
+                    raise
+                await asyncio.sleep(pause)
 
     async def _begin(self, seconds: float) -> None:
         from sandbox_chat.sandbox.e2b_files import Files
@@ -256,12 +271,7 @@ class E2BSandbox:
         except SandboxError:
             raise
         except Exception as error:
-            status = e2b_errors.status_of(error)
-            what = (
-                f"{status}: {e2b_errors.said(error, self.settings)}"
-                if status
-                else e2b_errors.unreachable(error, self.settings)
-            )
+            what = e2b_errors.why(error, self.settings)
             raise SandboxError(
                 f"The cloud made a sandbox, but its code interpreter does not answer ({what}). Check that the template "
                 f"{self.settings.e2b_template!r} has one, and E2B_DOMAIN and E2B_SANDBOX_URL."
@@ -277,7 +287,7 @@ class E2BSandbox:
             self._late_at = now + self._late_pause
             assert self._shell is not None
             await self._shell.look()
-        elif await self._cloud.running(self.settings.e2b_request_timeout) is False:
+        elif await self._cloud.lives(self.settings.e2b_request_timeout) is False:
             raise SandboxLost(f"{e2b_errors.GONE} Its variables and files are lost.")
         self._checked = now
 
@@ -338,6 +348,8 @@ class E2BSandbox:
             if self._closed and not isinstance(error, SandboxClosed):
                 raise SandboxClosed("The sandbox is closed.") from error
             raise
+        except e2b_errors.ThisSide as failed:
+            raise failed.args[0] from None
         except Exception as error:
             log.exception("the cloud's client failed")
             said = e2b_errors.said(error, self.settings)
@@ -353,24 +365,34 @@ class E2BSandbox:
         from sandbox_chat.sandbox import e2b_client, e2b_list
 
         self._creating.wait(max(self._kill_by - time.monotonic(), 0.0) / 2)
+        killed = False
         looks = _LOOKS  # what is being made may not be there at the first look
         while (left := self._kill_by - time.monotonic()) > 0:
             try:
-                if self.id or (self._creating.is_set() and not self._unsure):
-                    if self.id:
-                        e2b_client.kill(self.settings, self.id, left)
+                if self.id and not killed:
+                    e2b_client.kill(self.settings, self.id, left)
+                    killed = True
+                if self._creating.is_set() and not self._unsure:
                     return
+                if self.id:
+                    looks = min(looks, 1)  # the one that answered came later than any other
                 for found in e2b_list.with_marks(self.settings, {"one": self._marks["one"]}, left):
                     e2b_client.kill(self.settings, found.id, left)
-                    return
+                    killed = True
                 looks -= 1
-                if not looks:
+                if not looks or (killed and not self.id):
                     return
                 time.sleep(min(_LOOK_AGAIN, left / 2))
             except Exception as error:
                 log.warning("the sandbox could not be ended: %s", e2b_errors.said(error, self.settings))
                 time.sleep(_KILL_AGAIN)
         log.warning("the cloud ends the sandbox %s by itself", self.id or "that was being made")
+
+
+def _may_have_worked(error: BaseException) -> bool:
+    """False when an error of a create says for certain that nothing was made."""
+    status = e2b_errors.status_of(error)
+    return (not status and not e2b_errors.is_unsent(error)) or status in (500, 502, 504)
 
 
 def _in_a_loop() -> bool:

@@ -13,18 +13,38 @@ closes its connection; that is how a cloud is told to stop code. Private parts o
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from sandbox_chat.sandbox.base import SandboxUnavailable
-from sandbox_chat.sandbox.e2b_errors import CloudError, Disconnected, api_url, domain, old_api
+from sandbox_chat.sandbox.e2b_errors import (
+    CloudError,
+    Disconnected,
+    Nonsense,
+    api_url,
+    domain,
+    is_gone,
+    old_api,
+    status_of,
+)
 from sandbox_chat.settings import Settings
+from sandbox_chat.text import clean_line
 
 Take = Callable[[dict[str, Any]], None]
 INTERPRETER_PORT = 49999
 ENVD_PORT = 49983
+PATIENCE = 3
+"""Operations in a row that may fail in a sandbox that lives, before it is given up and a new one is made."""
 _MAX_LINE = 256 << 20
 _MAX_SAID = 10_000
+_MAX_COMPLAINT = 1 << 20
+_TUNING = (
+    "E2B_CONNECTION_RETRIES",
+    "E2B_KEEPALIVE_EXPIRY",
+    "E2B_MAX_CONNECTIONS",
+    "E2B_MAX_KEEPALIVE_CONNECTIONS",
+)
 _NO_CONTEXTS = (404, 405, 501)
 
 
@@ -33,6 +53,13 @@ def load() -> Any:
     try:
         import e2b_code_interpreter  # type: ignore[import-untyped]
     except Exception as error:
+        # The client reads these when it is loaded, and fails at a value that is no number.
+        odd = sorted(name for name in os.environ if name.startswith("E2B_") and name in _TUNING)
+        if odd and isinstance(error, ValueError):
+            raise SandboxUnavailable(
+                f"The client of the cloud cannot be loaded ({clean_line(str(error))}), because of a variable in the "
+                f"environment: {', '.join(odd)}. Remove it, or give it a number."
+            ) from None
         raise SandboxUnavailable(
             f"The client of the cloud cannot be loaded ({type(error).__name__}: {error}). Install it again: "
             "pip install 'e2b-code-interpreter>=2.11,<3'."
@@ -77,6 +104,8 @@ class Cloud:
         self.box: Any = None
         self.old_api = False
         """True when the sandbox had to be made by the old control API."""
+        self.troubles = 0
+        """Operations in a row that failed although the sandbox lives."""
         self._context = ""
 
     @property
@@ -103,7 +132,8 @@ class Cloud:
                 timeout=settings.e2b_ttl,
                 metadata=dict(metadata),
                 allow_internet_access=settings.e2b_internet,
-                **parameters(settings, seconds),
+                # What may have made a sandbox is not repeated unseen: nobody would know the first.
+                **parameters(settings, seconds, retries=0),
             )
         except Exception as error:
             if not old_api(error):
@@ -198,7 +228,9 @@ class Cloud:
         if response.status_code >= 300:
             raise CloudError(response.status_code, _said(response.text))
         answer = response.json()
-        self._context = str(answer["id"])
+        if not isinstance(answer, dict) or not isinstance(answer.get("id"), str):
+            raise Nonsense("a code interpreter without a context")
+        self._context = answer["id"]
 
     async def execute(self, code: str, take: Take, *, connect_timeout: float) -> None:
         """Run ``code`` and hand on each message as it comes; returns at the end of the answer.
@@ -222,20 +254,21 @@ class Cloud:
                 ) as response,
             ):
                 if response.status_code >= 300:
-                    raise CloudError(
-                        response.status_code, _said((await response.aread()).decode("utf-8", "replace"))
-                    )
+                    raise CloudError(response.status_code, _said(await _complaint(response)))
                 buffer = bytearray()
+                understood = 0
                 async for part in response.aiter_bytes():
                     buffer += part
                     if b"\n" in part:
                         *lines, rest = bytes(buffer).split(b"\n")
                         buffer = bytearray(rest)
                         for line in lines:
-                            _message(line, take)
+                            understood += _message(line, take)
                     elif len(buffer) > _MAX_LINE:
-                        raise CloudError(500, "an endless line")
-                _message(bytes(buffer), take)
+                        raise Nonsense("an endless line")
+                understood += _message(bytes(buffer), take)
+                if not understood:  # a page of somebody else's, or nothing at all
+                    raise Nonsense("an answer that is none of a code interpreter's")
         except (httpx.ReadError, httpx.RemoteProtocolError, httpx.WriteError) as error:
             raise Disconnected(str(error)) from error
 
@@ -258,6 +291,20 @@ class Cloud:
         except Exception:
             return None
 
+    async def lives(self, seconds: float) -> bool | None:
+        """Whether the sandbox lives, as it says itself or else the control API; ``None`` when nothing can be reached."""
+        running = await self.running(seconds)
+        if running:
+            return True
+        # A gateway with a fault answers as for a sandbox that is gone: the control API knows better.
+        try:
+            found = await self.box.get_info(request_timeout=seconds)
+        except Exception as error:
+            if is_gone(error) or status_of(error) in (404, 410):
+                return False
+            return True if status_of(error) >= 400 else running
+        return str(getattr(found.state, "value", found.state)).lower() != "paused"
+
 
 def plain(settings: Settings, timeout: float) -> dict[str, Any]:
     """Return arguments of an HTTP client for the parts of the old API that the cloud's own client has lost."""
@@ -275,15 +322,31 @@ def kill(settings: Settings, sandbox_id: str, timeout: float) -> bool:
     return bool(load().Sandbox.kill(sandbox_id, **parameters(settings, timeout, retries=1)))
 
 
-def _message(line: bytes, take: Take) -> None:
+async def _complaint(response: Any) -> str:
+    """The beginning of an answer's body: there may be no end of it."""
+    body = bytearray()
+    async for part in response.aiter_bytes():
+        body += part
+        if len(body) > _MAX_COMPLAINT:
+            break
+    return bytes(body[:_MAX_COMPLAINT]).decode("utf-8", "replace")
+
+
+def _message(line: bytes, take: Take) -> bool:
+    """Hand on one message; false when it is none."""
     if not line.strip():
-        return
+        return False
     try:
         message = json.loads(line)
-    except ValueError:  # also when it is not UTF-8: what cannot be understood is passed over
-        return
-    if isinstance(message, dict):
-        take(message)
+    except (
+        ValueError,
+        RecursionError,
+    ):  # also when it is not UTF-8: what cannot be understood is passed over
+        return False
+    if not isinstance(message, dict) or not isinstance(message.get("type"), str):
+        return False
+    take(message)
+    return True
 
 
 def _said(text: str) -> str:

@@ -11,6 +11,8 @@ FITTING = "e2b==2.31.0 e2b-code-interpreter==2.8.1"
 """Versions of the client that speak the old control API."""
 DEFAULT_DOMAIN = "e2b.app"
 _DETAIL = 300  # characters of what the cloud said that a message repeats
+_BYTES = re.compile(r"b(['\"])(.*)\1", re.DOTALL)
+_PASSWORD = re.compile(r"(\w://)[^\s/@]+@")
 _STATUS = re.compile(r"^\s*([1-5]\d\d)\b(?!\.\d):?\s*")
 
 
@@ -22,8 +24,19 @@ class CloudError(Exception):
         self.status = status
 
 
+class Nonsense(Exception):
+    """An answer that none of the cloud's services gives: a login page of the network, or of a proxy."""
+
+
 class Disconnected(Exception):
     """The connection ended before the answer did."""
+
+
+class ThisSide(Exception):
+    """Reading or writing a file of this machine failed in a transfer; the argument is the ``OSError``.
+
+    The client's own time-outs are ``OSError``, too: by this they are told apart.
+    """
 
 
 def domain(settings: Settings) -> str:
@@ -59,6 +72,17 @@ def is_gone(error: BaseException) -> bool:
     return status_of(error) in (404, 410, 502) and ("not found" in text or "not running" in text)
 
 
+def is_nonsense(error: BaseException) -> bool:
+    """True when something answered that does not speak the cloud's language; the client then stumbles over it."""
+    if isinstance(error, (ValueError, KeyError, TypeError, AttributeError, IndexError, Nonsense)):
+        return True
+    text = str(error).lower()
+    return any(
+        sign in text
+        for sign in ("body of the request is none", "invalid content-type", "could not be decoded")
+    )
+
+
 def is_timeout(error: BaseException) -> bool:
     """True when the cloud did not answer in time."""
     names = {kind.__name__ for kind in type(error).__mro__}
@@ -73,7 +97,10 @@ def is_unsent(error: BaseException) -> bool:
 def said(error: BaseException, settings: Settings) -> str:
     """What the cloud said, short, clean, without credentials and without the status before it."""
     text = _STATUS.sub("", str(error), count=1)
-    return clean_line(settings.scrub(text), _DETAIL).rstrip(".")
+    if found := _BYTES.fullmatch(text):  # the client's way to show a body that is no JSON
+        text = found[2]
+    text = _PASSWORD.sub(r"\1[secret]@", settings.scrub(text))  # that of a proxy
+    return clean_line(text, _DETAIL).rstrip(".")
 
 
 def _quoted(error: BaseException, settings: Settings) -> str:
@@ -121,35 +148,90 @@ def create_failed(error: BaseException, settings: Settings) -> str:
             f"The cloud at {url} has a fault of its own ({status}). Try again in some minutes; if it lasts, see the "
             f"cloud's status page, or use --sandbox local.{_quoted(error, settings)}"
         )
+    if 300 <= status < 400:
+        return (
+            f"The server at {url} sends to another address ({status}), where the key must not go unasked. Set E2B_API_URL "
+            "to the cloud's own address; a login page of the network may be in the way."
+        )
     if status:
         return f"The cloud at {url} did not make a sandbox ({status}).{_quoted(error, settings)} Check the E2B settings."
     return unreachable(error, settings)
 
 
 def unreachable(error: BaseException, settings: Settings) -> str:
-    """Say why the cloud did not answer at all, and what to do."""
+    """Say why the cloud did not answer at all, or not as one, and what to do."""
     url = api_url(settings)
+    kind, words = _why(error, settings)
+    check = "Check E2B_API_URL and E2B_DOMAIN, the network, and the proxy (HTTPS_PROXY) if there is one."
+    match kind:
+        case "no tls":
+            return f"The server at {url} does not speak TLS: the address must begin with http://, or have another port. {check}"
+        case "certificate":
+            return (
+                f"The connection to the cloud at {url} is not safe: its certificate is not accepted. {check}"
+            )
+        case "name":
+            return f"The cloud's name in {url} is not known. {check}"
+        case "refused":
+            return f"The cloud at {url} refused the connection. {check}"
+        case "time":
+            return (
+                f"The cloud at {url} did not answer in time. Try again; {check[0].lower()}{check[1:]} "
+                "SANDBOX_CHAT_START_TIMEOUT gives it more time."
+            )
+        case "nonsense":
+            return (
+                f"What answers at {url} does not speak like an E2B-compatible cloud, or has a fault: its answer makes no "
+                f"sense. A login page of the network may be in the way. {check}"
+            )
+    return f"The cloud at {url} cannot be reached ({words}). {check}"
+
+
+def why(error: BaseException, settings: Settings) -> str:
+    """Say in some words why a sandbox does not answer, for the brackets behind a sentence."""
+    if status := status_of(error):
+        return f"{status}: {said(error, settings)}".rstrip(": ")
+    return _why(error, settings)[1]
+
+
+def _why(error: BaseException, settings: Settings) -> tuple[str, str]:
     texts: list[str] = []
     chain: BaseException | None = error
     while chain is not None and len(texts) < 8:
         texts.append(f"{type(chain).__name__} {chain}")
         chain = chain.__cause__ or chain.__context__
     text = " ".join(texts).lower()
-    check = "Check E2B_API_URL and E2B_DOMAIN, the network, and the proxy (HTTPS_PROXY) if there is one."
     if "invalidcontenttype" in text:
-        return f"The server at {url} does not speak TLS: the address must begin with http://, or have another port. {check}"
+        return "no tls", "it does not speak TLS"
     if "certificate" in text or "tls" in text or "ssl" in text:
-        return f"The connection to the cloud at {url} is not safe: its certificate is not accepted. {check}"
+        return "certificate", "its certificate is not accepted"
     if "dns" in text or "resolve" in text or "name or service" in text or "nodename" in text:
-        return f"The cloud's name in {url} is not known. {check}"
+        return "name", "its name is not known"
     if "refused" in text:
-        return f"The cloud at {url} refused the connection. {check}"
+        return "refused", "the connection was refused"
     if is_timeout(error):
-        return (
-            f"The cloud at {url} did not answer in time. Try again; {check[0].lower()}{check[1:]} "
-            "SANDBOX_CHAT_START_TIMEOUT gives it more time."
-        )
-    return f"The cloud at {url} cannot be reached ({said(error, settings) or type(error).__name__}). {check}"
+        return "time", "no answer in time"
+    if is_nonsense(error):
+        return "nonsense", "the answer makes no sense; a login page or a proxy may be in the way"
+    return "", said(error, settings) or type(error).__name__
+
+
+def failed_once(error: BaseException, settings: Settings) -> str:
+    """Say that a run failed for a reason of the cloud's that may pass, while the sandbox lives."""
+    return (
+        f"The cloud's code interpreter failed ({why(error, settings)}) and most likely did not run the code. The sandbox and "
+        "its variables are kept. Run it again."
+    )
+
+
+def away(error: BaseException | None, settings: Settings) -> str:
+    """Say that nothing of the cloud can be reached now, so that nobody knows more of the sandbox."""
+    words = f" ({why(error, settings)})" if error is not None else ""
+    return (
+        f"The sandbox in the cloud cannot be reached{words}, so the code was most likely not run. Its variables are not "
+        "given up: they are there when the connection comes back within the sandbox's time. Check the network and run it "
+        "again."
+    )
 
 
 NO_KEY = (

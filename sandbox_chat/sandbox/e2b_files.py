@@ -9,11 +9,14 @@ from typing import Any, BinaryIO
 
 from sandbox_chat.sandbox import e2b_errors
 from sandbox_chat.sandbox.base import FileEntry, Progress, SandboxError, SandboxFileError, SandboxLost
-from sandbox_chat.sandbox.e2b_client import Cloud
+from sandbox_chat.sandbox.e2b_client import PATIENCE, Cloud
+from sandbox_chat.sandbox.e2b_errors import ThisSide
 from sandbox_chat.settings import Settings
 
 HOME = "/tmp"  # noqa: S108 - the sandbox's own folder, where relative paths begin
 CHUNK = 1 << 20
+_GATEWAY = (502, 503, 504)
+_PROBE_TIMEOUT = 5.0
 _SMALL = 8 << 20  # files up to this size go in one request with a deadline of its own
 
 
@@ -38,6 +41,7 @@ class Files:
     def __init__(self, settings: Settings, cloud: Cloud) -> None:
         self._settings = settings
         self._streams = cloud.takes_pieces
+        self._cloud = cloud
         self._files = cloud.box.files
         self._timeout = settings.e2b_request_timeout
 
@@ -46,12 +50,16 @@ class Files:
         full = absolute(path)
         await self._no_folder(full)
         done = 0
-        problem: SandboxFileError | None = None
+        problem: SandboxFileError | ThisSide | None = None
 
         async def pieces() -> AsyncIterator[bytes]:
             nonlocal done, problem
             while done < size:
-                part = await asyncio.to_thread(source.read, min(CHUNK, size - done))
+                try:
+                    part = await asyncio.to_thread(source.read, min(CHUNK, size - done))
+                except OSError as error:
+                    problem = ThisSide(error)
+                    raise problem from None
                 if not part:
                     problem = SandboxFileError(f"The source ended after {done:,} of {size:,} bytes.")
                     raise problem
@@ -69,7 +77,7 @@ class Files:
         except Exception as error:
             if problem is not None:
                 raise problem from None
-            raise self._failed(error, full, "written") from error
+            raise await self._failed(error, full, "written") from error
         if on_progress is not None and size == 0:
             on_progress(0, 0)
         return full
@@ -89,13 +97,16 @@ class Files:
                     done += len(part)
                     if done > max_bytes:  # it grew meanwhile
                         raise too_large(full, done, max_bytes)
-                    target.write(part)
+                    try:
+                        target.write(part)
+                    except OSError as error:
+                        raise ThisSide(error) from None
                     if on_progress is not None:
                         on_progress(done, max(info.size, done))
-        except SandboxFileError:
+        except (SandboxFileError, ThisSide):
             raise
         except Exception as error:
-            raise self._failed(error, full, "read") from error
+            raise await self._failed(error, full, "read") from error
         if on_progress is not None and not done:
             on_progress(0, 0)
         return done
@@ -106,7 +117,7 @@ class Files:
         try:
             rows = await self._files.list(full, request_timeout=self._timeout)
         except Exception as error:
-            raise self._failed(error, full, "listed") from error
+            raise await self._failed(error, full, "listed") from error
         rows = sorted(rows, key=lambda row: row.name)[:limit]
         found = []
         for row in rows:
@@ -120,7 +131,7 @@ class Files:
         try:
             info = await self._files.get_info(full, request_timeout=self._timeout)
         except Exception as error:
-            raise self._failed(error, full, "read") from error
+            raise await self._failed(error, full, "read") from error
         if _kind(info) == "dir":
             raise SandboxFileError(f"{full} is a folder, not a file.")
         if not _is_regular(info):
@@ -134,7 +145,7 @@ class Files:
         except Exception as error:
             if e2b_errors.status_of(error) == 404 and not _sandbox_gone(error):
                 return
-            raise self._failed(error, full, "written") from error
+            raise await self._failed(error, full, "written") from error
         if _kind(info) == "dir":
             raise SandboxFileError(f"{full} cannot be written in the sandbox: is a directory.")
         if not _is_regular(info):
@@ -143,22 +154,49 @@ class Files:
     def _long(self, size: int) -> float:
         return self._timeout + size / CHUNK
 
-    def _failed(self, error: Exception, full: str, what: str) -> SandboxError:
-        """Return the error to raise: the file's fault, or the sandbox's."""
+    async def _failed(self, error: Exception, full: str, what: str) -> SandboxError:
+        """Return the error to raise: the file's fault, or the sandbox's, or one of the way to it, which may pass."""
         names = {kind.__name__ for kind in type(error).__mro__}
         if _sandbox_gone(error):
             return SandboxLost(e2b_errors.GONE)
-        if "FileNotFoundException" in names or e2b_errors.status_of(error) == 404:
+        status = e2b_errors.status_of(error)
+        if "FileNotFoundException" in names or status == 404:
             return SandboxFileError(f"There is no file or folder {full} in the sandbox.")
         said = e2b_errors.said(error, self._settings)
-        if "NotEnoughSpaceException" in names or e2b_errors.status_of(error) == 507:
+        if "NotEnoughSpaceException" in names or status == 507:
             return SandboxFileError(f"{full} cannot be {what} in the sandbox: no space left on device.")
-        if "TimeoutException" in names or "TransportError" in names or "AuthenticationException" in names:
+        if "AuthenticationException" in names:
             return SandboxError(
-                f"The cloud did not do a file operation in time or lost the connection ({said}). Try again; a new "
-                "sandbox is made."
+                f"The cloud's sandbox no longer takes our word ({said}). A new one is made at the next call."
             )
-        return SandboxFileError(f"{full} cannot be {what} in the sandbox: {said[:1].lower()}{said[1:]}.")
+        if not (_on_the_way(error, names) or e2b_errors.is_nonsense(error)):
+            return SandboxFileError(f"{full} cannot be {what} in the sandbox: {said[:1].lower()}{said[1:]}.")
+        lives = await self._cloud.lives(min(self._timeout, _PROBE_TIMEOUT))
+        if lives is False:
+            return SandboxLost(e2b_errors.GONE)
+        self._cloud.troubles += lives is True
+        words = e2b_errors.why(error, self._settings)
+        if self._cloud.troubles >= PATIENCE:
+            return SandboxError(
+                f"The cloud's sandbox failed {PATIENCE} times in a row ({words}). Try again; a new sandbox is made."
+            )
+        if "TimeoutException" in names:
+            words = f"no answer within {self._timeout:g} s"
+        return SandboxFileError(
+            f"{full} could not be {what}: the connection to the cloud's sandbox failed ({words}). The sandbox and its "
+            "variables are kept. Try again."
+        )
+
+
+def _on_the_way(error: Exception, names: set[str]) -> bool:
+    text = str(error).lower()
+    return (
+        bool(
+            names & {"TimeoutException", "TransportError", "ConnectionError", "NetworkError", "ProtocolError"}
+        )
+        or e2b_errors.status_of(error) in _GATEWAY
+        or any(sign in text for sign in ("bad gateway", "could not be reached", "sending request"))
+    )
 
 
 def too_large(full: str, size: int, max_bytes: int) -> SandboxFileError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from sandbox_chat.sandbox import e2b_client, e2b_errors, remote
@@ -13,6 +13,7 @@ from sandbox_chat.settings import Settings
 
 MAX_LISTED = 1000
 _PAGE = 100
+_PAGES = 200
 
 
 def list_sandboxes(settings: Settings, session_id: str = "") -> list[Remote]:
@@ -62,11 +63,14 @@ def with_marks(
             limit=_PAGE,
             **e2b_client.parameters(settings, timeout, retries=1),
         )
-        while pages.has_next and len(found) < MAX_LISTED:
-            found += [
-                _remote(one.sandbox_id, one.metadata, (one.started_at, one.end_at), one.state, session_id)
-                for one in pages.next_items()
-            ]
+        for _ in range(_PAGES):
+            if not pages.has_next or len(found) >= MAX_LISTED:
+                break
+            for one in pages.next_items():
+                # A cloud that passes over the query gives those of other programs, too.
+                if (data := _ours(one.metadata, marks)) is not None:
+                    times = (_aware(one.started_at), _aware(one.end_at))
+                    found.append(_remote(str(one.sandbox_id), data, times, one.state, session_id))
     except Exception as error:
         if not e2b_errors.old_api(error):
             raise
@@ -85,15 +89,33 @@ def _old_list(settings: Settings, marks: Mapping[str, str], timeout: float, sess
         response = client.get(f"{e2b_errors.api_url(settings)}/sandboxes", params={"metadata": query})
     if response.status_code >= 300:
         raise e2b_errors.CloudError(response.status_code, response.text)
-    found = []
-    for row in response.json()[:MAX_LISTED]:
-        data = row.get("metadata") or {}
-        if all(data.get(name) == value for name, value in marks.items()):
+    found: list[Remote] = []
+    rows = response.json()
+    if not isinstance(rows, list):
+        raise e2b_errors.Nonsense("a list that is none")
+    for row in rows:
+        data = _ours(row.get("metadata"), marks) if isinstance(row, dict) else None
+        if data is not None and len(found) < MAX_LISTED:
             times = (_time(row.get("startedAt")), _time(row.get("endAt")))
             found.append(
                 _remote(str(row["sandboxID"]), data, times, row.get("state") or "running", session_id)
             )
     return found
+
+
+def _ours(found: Any, marks: Mapping[str, str]) -> dict[str, str] | None:
+    """Return the marks of a sandbox as text when it carries all of ``marks``."""
+    if not isinstance(found, Mapping):
+        return None
+    data = {str(name): str(value) for name, value in found.items()}
+    return data if all(data.get(name) == value for name, value in marks.items()) else None
+
+
+def _aware(value: Any) -> datetime | None:
+    """Return a time with its zone; what has none is meant as UTC."""
+    if not isinstance(value, datetime):
+        return None
+    return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
 
 
 def _remote(
@@ -104,7 +126,9 @@ def _remote(
     session_id: str,
 ) -> Remote:
     session = marks.get("session", "")
-    left = remote.is_left(marks) or bool(session_id and session == session_id and not remote.is_mine(marks))
+    left = remote.is_left(marks, times[0]) or bool(
+        session_id and session == session_id and not remote.is_mine(marks)
+    )
     return Remote(
         kind="e2b",
         id=sandbox_id,
@@ -120,7 +144,7 @@ def _remote(
 
 def _time(value: Any) -> datetime | None:
     try:
-        return datetime.fromisoformat(str(value).replace("Z", "+00:00"))
+        return _aware(datetime.fromisoformat(str(value).replace("Z", "+00:00")))
     except ValueError:
         return None
 

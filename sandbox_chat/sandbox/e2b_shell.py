@@ -19,8 +19,8 @@ from sandbox_chat.sandbox.base import (
     StopReason,
 )
 from sandbox_chat.sandbox.e2b_cell import MAX_PICTURE, MAX_TEXT, Cell
-from sandbox_chat.sandbox.e2b_client import Cloud
-from sandbox_chat.sandbox.e2b_errors import CloudError, Disconnected
+from sandbox_chat.sandbox.e2b_client import PATIENCE, Cloud
+from sandbox_chat.sandbox.e2b_errors import Disconnected
 from sandbox_chat.sandbox.e2b_prelude import Told
 from sandbox_chat.sandbox.gather import FLUSH_EVERY, Run
 from sandbox_chat.sandbox.guest_link import ASK_AGAIN, INTERRUPT_GRACE, LATE_RUNS, LOST, TIMEOUT_GRACE
@@ -34,6 +34,7 @@ PROBE_TIMEOUT = 5.0
 """Seconds that a shell may take to answer that it is there."""
 FIRST_CELL = 20.0
 """Seconds for the first cell in a new shell, before it is sent once more."""
+_FAULTS = ("CloudAway", "CloudFault")
 _GATEWAY = (502, 503, 504)
 _AT_ONCE = 1.0  # an answer that comes sooner than this is not that of a gateway whose patience is over
 _BACKLOG = 0.5  # seconds since the last output, below which more is under way
@@ -55,6 +56,8 @@ class Shell:
         self._charts = settings.e2b_charts
         self._pid = 0
         self._dropped_at = 0.0
+        self._problem: Exception | None = None
+        """Why the last cell of our own had no answer at all."""
 
     async def begin(self, seconds: float) -> None:
         """Make the context and prepare it, within ``seconds``."""
@@ -71,6 +74,8 @@ class Shell:
             await self._pause()
             cell = Cell(Run(0, None, MAX_TEXT))
             await asyncio.wait_for(self._execute(e2b_prelude.PROBE, cell), PROBE_TIMEOUT)
+            if not cell.heard_at:
+                raise e2b_errors.Nonsense("an answer that is none of a code interpreter's")
 
     async def run(
         self,
@@ -80,15 +85,17 @@ class Shell:
         on_late: OutputSink | None,
         on_raw: RawSink | None,
     ) -> Execution:
-        """Run ``code``; see ``Sandbox.run_code``."""
-        self.wanted.clear()
+        """Run ``code``; see ``Sandbox.run_code``. Whoever calls this clears ``wanted`` before."""
         await self._settle()
+        if self.wanted.is_set():
+            return Execution(stopped="interrupted")
         self._number += 1
         cell = Cell(Run(self._number, sink, self.settings.output_limit, on_raw))
         started = time.monotonic()
         stopped = await self._follow(cell, code, started, timeout)
         fresh, notes = False, []
-        if stopped != "died" and self._prelude and cell.told is None and not self._dropped_at:
+        failed = cell.run.error is not None and cell.run.error.name in _FAULTS
+        if stopped != "died" and self._prelude and cell.told is None and not self._dropped_at and not failed:
             fresh, stopped = await self._who_answered(cell, stopped)
         if stopped == "died" and (cell.run.error is None or cell.run.error.name != "SandboxDied"):
             cell.run.error = CodeError("SandboxDied", f"The Python process ended. {LOST}", "")
@@ -106,8 +113,10 @@ class Shell:
 
     async def look(self) -> None:
         """Hear what late threads wrote, and that the shell is there. Raises ``SandboxLost``."""
-        await self._settle()
-        if await self._ask_shell(e2b_prelude.PROBE, PROBE_TIMEOUT) is None and self._prelude:
+        if await self._settle() is not None:
+            return
+        told = await self._ask_shell(e2b_prelude.PROBE, PROBE_TIMEOUT)
+        if told is None and self._prelude and self._problem is None:
             raise SandboxLost("The Python process in the cloud's sandbox is gone.")
 
     # -- a run -----------------------------------------------------------------------------------------
@@ -193,38 +202,47 @@ class Shell:
         """The answer is over; returns how the run ended. Raises ``SandboxError`` when it was no answer."""
         error = stream.exception()
         if error is None:
+            self._cloud.troubles = 0
             return "died" if cell.died else stopped
-        timeout = self.settings.e2b_request_timeout
-        gone = e2b_errors.is_gone(error)
         # A context that is not known is of a sandbox that lives; only its own health tells.
-        running = await self._cloud.running(min(timeout, PROBE_TIMEOUT))
+        lives = await self._cloud.lives(min(self.settings.e2b_request_timeout, PROBE_TIMEOUT))
         if isinstance(error, Disconnected):
-            if running is False:
+            if lives is False:
                 cell.run.error = CodeError("SandboxDied", f"{e2b_errors.GONE} {LOST}", "")
                 return "died"
             await self._stop_quietly()
             sentence = e2b_errors.cut(seconds)
             cell.run.error = CodeError("ConnectionCut", sentence, "")
             return stopped
-        if running is False or gone:
-            raise SandboxLost(
-                e2b_errors.GONE if running is False else "The cloud no longer knows this shell."
-            )
+        if lives is False:
+            raise SandboxLost(e2b_errors.GONE)
         status = e2b_errors.status_of(error)
         if status in _GATEWAY and seconds >= _AT_ONCE:
             await self._stop_quietly()
             cell.run.error = CodeError("GatewayTimeout", e2b_errors.gateway(seconds), "")
             return stopped
-        if isinstance(error, CloudError):
-            said = e2b_errors.said(error, self.settings)
-            if status in (401, 403):
-                raise SandboxError(
-                    f"The cloud's sandbox no longer takes our word ({status}: {said}). A new one is made at the next call."
-                ) from error
+        if e2b_errors.is_gone(error) and status not in _GATEWAY:
+            raise SandboxLost("The cloud no longer knows this shell.")
+        said = e2b_errors.said(error, self.settings)
+        if status in (401, 403):
             raise SandboxError(
-                f"The cloud's code interpreter failed ({status}: {said}). Try again; a new sandbox is made."
+                f"The cloud's sandbox no longer takes our word ({status}: {said}). A new one is made at the next call."
             ) from error
-        raise SandboxError(e2b_errors.unreachable(error, self.settings)) from error
+        if lives is None:
+            cell.run.error = CodeError("CloudAway", e2b_errors.away(error, self.settings), "")
+            return stopped
+        if not self._may_pass():
+            raise SandboxError(
+                f"The cloud's code interpreter failed {PATIENCE} times in a row ({e2b_errors.why(error, self.settings)}). "
+                "Try again; a new sandbox is made."
+            ) from error
+        cell.run.error = CodeError("CloudFault", e2b_errors.failed_once(error, self.settings), "")
+        return stopped
+
+    def _may_pass(self) -> bool:
+        """Count a fault of a sandbox that lives. It is not given up at once: with it would go all variables."""
+        self._cloud.troubles += 1
+        return self._cloud.troubles < PATIENCE
 
     async def _stop_quietly(self) -> None:
         """Code whose connection was cut by others must not run on."""
@@ -255,14 +273,16 @@ class Shell:
     async def _ask_shell(self, code: str, seconds: float) -> Told | None:
         """Run a cell of our own; ``None`` when the prelude did not answer within ``seconds``."""
         cell = Cell(Run(0, None, MAX_TEXT))
+        self._problem = None
         try:
             await asyncio.wait_for(self._execute(code, cell), seconds)
-        except TimeoutError:
-            self._dropped_at = time.monotonic()
+        except TimeoutError as error:
+            self._dropped_at, self._problem = time.monotonic(), error
             return None
         except Exception as error:
-            if await self._cloud.running(PROBE_TIMEOUT) is False:
+            if await self._cloud.lives(PROBE_TIMEOUT) is False:
                 raise SandboxLost(e2b_errors.GONE) from error
+            self._problem = error
             log.info("the shell did not answer: %s", self.settings.scrub(str(error)))
             return None
         if cell.run.error is not None:
@@ -286,18 +306,27 @@ class Shell:
             await asyncio.sleep(max(self._dropped_at + SETTLE - time.monotonic(), 0.0))
         self._dropped_at = 0.0
 
-    async def _settle(self) -> None:
-        """After a dropped connection: wait until the shell answers again. Raises ``SandboxLost``."""
+    async def _settle(self) -> CodeError | None:
+        """After a dropped connection: wait until the shell answers again.
+
+        Returns what to say when that cannot be known now. Raises ``SandboxLost``.
+        """
         if not self._dropped_at:
-            return
+            return None
         for _ in range(2):
             dropped = self._dropped_at
             await self._pause()
             if await self._ask_shell(e2b_prelude.PROBE, PROBE_TIMEOUT) is not None or (
                 not self._prelude and not self._dropped_at
             ):
-                return
+                return None
             self._dropped_at = self._dropped_at or dropped
+        if self._problem is not None:
+            lives = await self._cloud.lives(PROBE_TIMEOUT)
+            if lives is None:
+                return CodeError("CloudAway", e2b_errors.away(self._problem, self.settings), "")
+            if lives and not isinstance(self._problem, TimeoutError) and self._may_pass():
+                return CodeError("CloudFault", e2b_errors.failed_once(self._problem, self.settings), "")
         raise SandboxLost("The shell in the cloud did not answer any more after its code was stopped.")
 
     async def _pictures(self, cell: Cell) -> list[str]:

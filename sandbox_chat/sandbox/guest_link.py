@@ -22,6 +22,7 @@ from sandbox_chat.sandbox.base import (
     OutputSink,
     Progress,
     RawSink,
+    SandboxError,
     SandboxFileError,
     SandboxLost,
     StopReason,
@@ -115,19 +116,25 @@ class GuestLink(Wire):
     def upload(self, source: BinaryIO, size: int, path: str, on_progress: Progress | None = None) -> str:
         """Write a file from a stream; see ``Sandbox.upload``."""
         full, done = "", 0
-        with self._file_operation() as deadline:
-            while True:
-                part = source.read(min(FILE_CHUNK, size - done)) if done < size else b""
-                request = {"op": "write", "path": path, "append": done > 0}
-                reply, _ = self._request(request, deadline + done / SLOWEST, part)
-                full = str(reply.get("path", ""))[:MAX_PATH]
-                done += len(part)
-                if on_progress is not None:
-                    on_progress(done, size)
-                if done >= size:
-                    return full
-                if not part:
-                    raise SandboxFileError(f"The source ended after {done:,} of {size:,} bytes.")
+        try:
+            with self._file_operation() as deadline:
+                while True:
+                    part = source.read(min(FILE_CHUNK, size - done)) if done < size else b""
+                    request = {"op": "write", "path": path, "append": done > 0}
+                    reply, _ = self._request(request, deadline + done / SLOWEST, part)
+                    full = str(reply.get("path", ""))[:MAX_PATH]
+                    done += len(part)
+                    if on_progress is not None:
+                        on_progress(done, size)
+                    if done >= size:
+                        return full
+                    if not part:
+                        raise SandboxFileError(f"The source ended after {done:,} of {size:,} bytes.")
+        except (SandboxFileError, OSError):
+            if done:  # a part of a file under its name would be taken for the whole
+                with contextlib.suppress(SandboxError), self._file_operation() as deadline:
+                    self._request({"op": "discard", "path": path}, deadline)
+            raise
 
     def write_file(self, path: str, data: bytes) -> str:
         """Write a file; see ``Sandbox.write_file``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import subprocess
 import threading
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -59,8 +60,12 @@ class GuestSandbox:
     def start(self) -> None:
         """Start the guest and wait until it answers."""
         started = self._spawn()
-        watch, channel = self._watched(started)
-        link = GuestLink(channel, output_limit=self.settings.output_limit)
+        try:
+            watch, channel = self._watched(started)
+            link = GuestLink(channel, output_limit=self.settings.output_limit)
+        except BaseException:  # out of descriptors
+            spawn.discard(started)
+            raise
         with self._lock:
             self._started, self._link, self._watch = started, link, watch
             closed = self._closed
@@ -190,9 +195,5 @@ class GuestSandbox:
 
 
 def _reap(started: spawn.Started) -> None:
-    import subprocess
-
-    try:
+    with contextlib.suppress(subprocess.TimeoutExpired):
         started.process.wait(timeout=_CLOSE_WAIT)
-    except subprocess.TimeoutExpired:
-        return

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 from collections.abc import Callable
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from sandbox_chat.sandbox.base import Sandbox
 
@@ -69,3 +70,14 @@ class Job(Generic[T]):
         if self._error is not None:
             raise self._error
         return cast("T", self._result)
+
+
+def give_up(jobs: queue.SimpleQueue[Job[Any] | None], error: Exception) -> None:
+    """Fail all operations that wait in a queue."""
+    while True:
+        try:
+            job = jobs.get_nowait()
+        except queue.Empty:
+            return
+        if job is not None and job.take():
+            job.finish(None, error)

@@ -150,8 +150,10 @@ def back_end(settings: Settings, session_id: str = "") -> BackEnd:
     warm = Warm(settings, preparer)
 
     def close() -> None:
-        preparer.close()
-        warm.close()
+        try:
+            preparer.close()
+        finally:
+            warm.close()
 
     return BackEnd(
         lambda: LocalSandbox(settings, prepare=preparer.begin, warm=warm),
@@ -215,7 +217,7 @@ def make_plan(
 
     guest = f"{bwrap.ROOM}/guest"
     binds = [*bwrap.python_binds(python), bwrap.Bind(spawn.guest_folder(), guest)]
-    environ = bwrap.environ(python, os.environ.get("TZ", "")[:64])
+    environ = bwrap.environ(python)
     cached = prepare.cached(settings, python)
     for file in cached.fonts:
         binds.append(bwrap.Bind(file, f"{bwrap.HOME}/.cache/matplotlib/{file.name}"))

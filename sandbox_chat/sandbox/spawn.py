@@ -26,6 +26,10 @@ from sandbox_guest.main import main
 main(sys.argv[2])
 """
 """Program of the guest's interpreter: arguments are the folder of the guest package and its configuration."""
+DYING_WAIT = 2.0
+"""Seconds that a guest whose socket is closed gets to be over, so that its end can be named: a full /tmp takes a while."""
+DISCARD_WAIT = 2.0
+"""Seconds that a killed guest may take to be gone."""
 # Ids that no distribution gives to anybody (they lie between the ranges of systemd); the second is "nobody",
 # for containers that have few ids.
 _SPARE_IDS = (60978, 65534)
@@ -93,6 +97,16 @@ class Started:
             return False
         except OSError:
             return True
+
+
+def discard(started: Started) -> None:
+    """End a guest that nobody speaks with, and close what is held of it."""
+    started.kill()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        started.process.wait(timeout=DISCARD_WAIT)
+    started.channel.sock.close()
+    os.close(started.channel.stdout)
+    os.close(started.channel.stderr)
 
 
 def how_it_ended(code: int) -> str:

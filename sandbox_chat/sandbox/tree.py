@@ -33,6 +33,7 @@ class Tree:
     """
 
     def __init__(self, root: int) -> None:
+        """``root`` is a process of this program's. Below 0 and 1 is the whole machine: then there is nothing to see."""
         self.root = root
         self._strangers: set[int] = set()
 
@@ -47,7 +48,7 @@ class Tree:
             if fields is not None:
                 stats[pid] = fields
                 parents[pid] = int(fields[1])
-        members = {self.root} | (more or set())
+        members = ({self.root} if self.root > 1 else set()) | (more or set())
         undecided: set[int] = set()
         for pid in stats:
             path = []

@@ -9,12 +9,9 @@ nothing ready, ``spawn`` says so at once and the caller starts a cold one.
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
 import logging
 import os
-import select
-import subprocess
 import threading
 import time
 
@@ -92,7 +89,7 @@ class Warm:
             self._spare_died = bool(spare.ended())
             self._taken.set()
             if self._spare_died or self._stale():
-                _discard(spare)
+                spawn.discard(spare)
                 return None
             return spare
 
@@ -138,7 +135,7 @@ class Warm:
         finally:
             self._usable.set()
             # What was taken of the spares ends with this thread.
-            select.select([self._stop_read], [], [])
+            self._stopped(None)
             os.close(self._stop_read)
             os.close(self._stop_write)
 
@@ -154,7 +151,7 @@ class Warm:
         try:
             try:
                 word = parent.ready(self._stop_read)
-                _discard(parent.fork(self._request()))  # whether it can be done here at all
+                spawn.discard(parent.fork(self._request()))  # whether it can be done here at all
             except (Refused, OSError, ValueError) as problem:
                 return str(problem)
             loaded = [name for name in word.get("loaded", ()) if name in ("numpy", "pandas", "matplotlib")]
@@ -186,7 +183,7 @@ class Warm:
             spare = spawn.in_bubblewrap(plan, *local.needed())
             with self._lock:
                 if self._closed:
-                    _discard(spare)
+                    spawn.discard(spare)
                     return
                 self._spare = spare
             self._say(f"one cold sandbox is kept ready, because there can be no warm parent: {why}")
@@ -197,7 +194,7 @@ class Warm:
         with self._lock:
             left, self._spare = self._spare, None
         if left is not None:
-            _discard(left)
+            spawn.discard(left)
         if self._spare_died:
             self._say("there is none: a sandbox that was kept ready ended by itself")
 
@@ -245,8 +242,8 @@ class Warm:
         }
         return json.dumps(request).encode()
 
-    def _stopped(self, seconds: float) -> bool:
-        """Wait so long for the end; return whether it has come."""
+    def _stopped(self, seconds: float | None) -> bool:
+        """Wait so long for the end (``None``: until it comes); return whether it has come."""
         return readable(self._stop_read, seconds)
 
     def _say(self, state: str) -> None:
@@ -267,17 +264,7 @@ def report(settings: Settings) -> tuple[bool, str]:
         took = (time.monotonic() - begun) * 1000
         if started is None:
             return False, f"Each sandbox starts cold. Of a warm parent: {warm.state}."
-        _discard(started)
+        spawn.discard(started)
         return True, f"A sandbox is made in {took:.0f} ms; the warm parent: {warm.state}."
     finally:
         warm.close()
-
-
-def _discard(started: Started) -> None:
-    """End a guest that nobody speaks with."""
-    started.kill()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        started.process.wait(timeout=_CLOSE_WAIT)
-    started.channel.sock.close()
-    os.close(started.channel.stdout)
-    os.close(started.channel.stderr)

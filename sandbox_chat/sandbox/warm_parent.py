@@ -11,6 +11,7 @@ import socket
 import subprocess
 import threading
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from sandbox_chat.sandbox import spawn
@@ -82,11 +83,16 @@ class Parent:
         self.process = process
         self._control = control
         self._err = err
-        self._pidfd = os.pidfd_open(process.pid)
+        try:
+            self._pidfd = os.pidfd_open(process.pid)
+        except OSError:  # a kernel before 5.3, or no descriptor is left
+            self._pidfd = -1
+            self.end()
+            raise
 
     def ready(self, stop: int) -> dict[str, Any]:
         """Wait for its first word and return it. Raises ``Refused``; ``stop`` becomes readable to give up."""
-        ready, _, _ = select.select([self._control.fileno(), stop], [], [], READY_TIMEOUT)
+        ready = readable_of((self._control.fileno(), stop), READY_TIMEOUT)
         if stop in ready:
             raise Refused("It was closed while it started.")
         if not ready:
@@ -106,8 +112,8 @@ class Parent:
         child: Child | None = None
         try:
             with spawn.wired() as wires:
-                socket.send_fds(self._control, [request], [wires.sock, wires.out, wires.err, status_theirs])
                 self._control.settimeout(FORK_TIMEOUT)
+                socket.send_fds(self._control, [request], [wires.sock, wires.out, wires.err, status_theirs])
                 message, fds, _flags, _address = socket.recv_fds(
                     self._control, _MAX_MESSAGE, 1, socket.MSG_CMSG_CLOEXEC
                 )
@@ -119,10 +125,14 @@ class Parent:
                 os.close(status_theirs)
                 status_theirs = -1
                 self._closed_off(status)
+                if not child.pid:
+                    raise Refused("A sandbox ended as soon as it was made.")
                 return wires.started(child)
         except BaseException:
             if child is not None:
                 child.kill()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(spawn.DISCARD_WAIT)  # which closes what is held of it
             else:
                 os.close(status)
             raise
@@ -147,7 +157,7 @@ class Parent:
 
     def wait(self, stop: int) -> None:
         """Wait until it ends or ``stop`` becomes readable."""
-        select.select([self._pidfd, stop], [], [])
+        readable_of((self._pidfd, stop), None)
 
     def end(self) -> None:
         """End it and every sandbox that came from it, and close what is held of it. Once, when nobody uses it."""
@@ -155,7 +165,8 @@ class Parent:
         self.process.wait()
         self._control.close()
         os.close(self._err)
-        os.close(self._pidfd)
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
 
     def _complaint(self) -> str:
         with contextlib.suppress(OSError):
@@ -167,9 +178,15 @@ class Parent:
 
 def readable(fd: int, seconds: float | None) -> bool:
     """Wait until ``fd`` can be read or its other end is gone, at most ``seconds``; returns whether."""
+    return bool(readable_of((fd,), seconds))
+
+
+def readable_of(fds: Iterable[int], seconds: float | None) -> set[int]:
+    """The same for several; returns which. (``select`` takes no number from 1024 on.)"""
     poller = select.poll()
-    poller.register(fd, select.POLLIN)
-    return bool(poller.poll(None if seconds is None else max(0.0, seconds) * 1000))
+    for fd in fds:
+        poller.register(fd, select.POLLIN)
+    return {fd for fd, _ in poller.poll(None if seconds is None else max(0.0, seconds) * 1000)}
 
 
 def _pid_of(pidfd: int) -> int:

@@ -188,10 +188,7 @@ class Watch:
                 self._quiet_since = time.monotonic()
         bounds = self._bounds
         if bounds.cpu_seconds and spent > bounds.cpu_seconds:
-            return (
-                f"The sandbox was ended because its processes used more than {bounds.cpu_seconds:,} seconds of "
-                "processor time since a run began (SANDBOX_CHAT_SANDBOX_CPU_SECONDS)."
-            )
+            return cpu_sentence(bounds.cpu_seconds)
         if used.threads > bounds.processes + bounds.processes // 4 + _SPARE:
             return (
                 f"The sandbox was ended because it had more than {bounds.processes:,} processes and threads "
@@ -259,6 +256,14 @@ def memory_sentence(limit: int, *, files: bool = False) -> str:
     return (
         f"The sandbox was ended because {what} used more than {limit >> 20:,} MB of memory together "
         "(SANDBOX_CHAT_SANDBOX_MEMORY_MB)."
+    )
+
+
+def cpu_sentence(seconds: int) -> str:
+    """Return what is said when a sandbox has used up its processor time."""
+    return (
+        f"The sandbox was ended because its processes used more than {seconds:,} seconds of "
+        "processor time since a run began (SANDBOX_CHAT_SANDBOX_CPU_SECONDS)."
     )
 
 

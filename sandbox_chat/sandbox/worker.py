@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import logging
 import queue
 import threading
 import time
@@ -29,12 +30,14 @@ from sandbox_chat.sandbox.base import (
     SandboxLetGo,
     SandboxLost,
 )
-from sandbox_chat.sandbox.jobs import Job
+from sandbox_chat.sandbox.jobs import Job, give_up
 
 T = TypeVar("T")
 StateSink = Callable[[str, str], None]
+log = logging.getLogger(__name__)
 CANCEL_WAIT = 1.5
 """Seconds that a cancelled run may take to stop before its whole sandbox is ended."""
+FAULT = "It was ended because of a fault in this program."
 _INSIST_AFTER = (0.02, 0.1, 0.3)  # an interrupt that came just before the code began is given again
 
 
@@ -94,14 +97,13 @@ class SandboxWorker:
         on_raw: RawSink | None = None,
     ) -> Execution:
         """Run ``code``; see ``Sandbox.run_code``. Cancelling interrupts it and waits until the sandbox is idle."""
-        return await self._await(
-            Job(
-                "run",
-                lambda sandbox: sandbox.run_code(
-                    code, timeout=timeout, on_output=on_output, on_late=on_late, on_raw=on_raw
-                ),
+
+        def work(sandbox: Sandbox) -> Execution:
+            return sandbox.run_code(
+                code, timeout=timeout, on_output=on_output, on_late=on_late, on_raw=on_raw
             )
-        )
+
+        return await self._await(Job("run", work))
 
     async def write_file(self, path: str, data: bytes) -> str:
         """Write a file; see ``Sandbox.write_file``."""
@@ -272,6 +274,9 @@ class SandboxWorker:
             return
         except SandboxError as lost:
             self._lose(str(lost))
+        except Exception:  # the thread must go on: without it, every later use would wait for ever
+            log.exception("looking after the sandbox failed")
+            self._lose(FAULT)
 
     def _do(self, job: Job[T]) -> T | None:
         last = job.name == "prestart"
@@ -306,6 +311,12 @@ class SandboxWorker:
                 continue
             except SandboxError as error:
                 self._lose(str(error))
+                raise
+            except Exception:
+                if job.name == "run":  # the code may be running still, and nobody follows it
+                    self._lose(FAULT)
+                else:
+                    self._say("ready")
                 raise
             finally:
                 job.working = False
@@ -370,20 +381,18 @@ class SandboxWorker:
             sandbox.release()
 
     def _end(self) -> None:
+        with self._lock:
+            self._closed = True  # also when the thread ends by a fault: nothing may wait for it
         self._drop()
-        while True:
-            try:
-                job = self._jobs.get_nowait()
-            except queue.Empty:
-                break
-            if job is not None and job.take():
-                job.finish(None, SandboxClosed("The sandbox was closed."))
+        give_up(self._jobs, SandboxClosed("The sandbox was closed."))
         self._say_closed()
 
     def _say_closed(self) -> None:
-        if self._on_close is not None:
-            self._on_close()
-        self._say("closed")
+        try:
+            if self._on_close is not None:
+                self._on_close()
+        finally:
+            self._say("closed")
 
     def _say(self, state: str, text: str = "") -> None:
         if self._on_state is not None:

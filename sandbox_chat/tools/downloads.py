@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import posixpath
 import re
@@ -200,7 +201,7 @@ class Part:
             beside = target.with_name(f"{stem} ({number}){dot}{suffix}")
             if self.link(beside):
                 return beside
-        raise FileExistsError(17, f"{SAME_NAME_LIMIT} files of that name exist already")
+        raise FileExistsError(errno.EEXIST, f"{SAME_NAME_LIMIT} files of that name exist already")
 
 
 def _lock(handle: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import re
@@ -89,7 +90,7 @@ class OutputKeeper:
                 self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
                 self._path = path
                 return
-        raise FileExistsError(17, "too many files of that name")
+        raise FileExistsError(errno.EEXIST, "too many files of that name")
 
     def _fail(self) -> None:
         self._failed = True

@@ -8,7 +8,7 @@ from typing import Any
 from sandbox_chat.events import TextContent
 from sandbox_chat.text import bound, clean
 from sandbox_chat.ui.arguments import partial_arguments
-from sandbox_chat.ui.state import ToolCall
+from sandbox_chat.ui.calls import ToolCall
 
 VIEW_LIMIT = 60_000
 """Characters of one view of a call at most; the middle is cut and the cut is said."""

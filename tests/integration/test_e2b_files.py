@@ -96,3 +96,23 @@ async def test_a_source_that_ends_too_soon(worker: SandboxWorker) -> None:
         with pytest.raises(SandboxFileError, match="The source ended after 10 of"):
             await worker.upload(io.BytesIO(b"0123456789"), size, "short")
     assert (await run(worker, "1")).result_text == "1"
+
+
+class _Full(io.BytesIO):
+    """A file of this machine that takes or gives nothing."""
+
+    def write(self, _data: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    def read(self, _size: int | None = -1) -> bytes:
+        raise OSError(5, "Input/output error")
+
+
+async def test_trouble_on_this_side_is_not_said_of_the_sandbox(worker: SandboxWorker) -> None:
+    await worker.write_file("some", b"data")
+    with pytest.raises(OSError, match="No space left") as caught:
+        await worker.download("some", _Full(), max_bytes=1000)
+    assert caught.type is OSError
+    with pytest.raises(OSError, match="Input/output error"):
+        await worker.upload(_Full(), 10, "some")
+    assert not (await run(worker, "1")).fresh

@@ -18,6 +18,7 @@ from support.screen import (
     tool_finished,
     tool_started,
 )
+from textual import events
 
 from sandbox_chat import events as ev
 from sandbox_chat.ui.widgets.ask import GRACE, AskBox
@@ -99,6 +100,25 @@ async def test_a_prompt_that_begins_with_an_answers_letter_decides_nothing(tmp_p
         await pilot.pause(GRACE)
         assert made[0].answers == []
         assert app.chat_screen.composer.text == "now"
+
+
+async def test_a_burst_of_letters_goes_into_the_prompt_whole(tmp_path: Path) -> None:
+    """A terminal hands on many keys at once: they are on their way to the box when the first ones have left it."""
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made)
+    async with app.run_test(size=WIDE) as pilot:
+        box = await asking(pilot, made)
+        await settled(pilot, lambda: app.focused is box)
+        for character in "nnn kkk rrr":
+            box.post_message(events.Key(character, character))
+        await settled(pilot, lambda: app.focused is app.chat_screen.composer)
+        await pilot.pause(GRACE)
+        assert app.chat_screen.composer.text == "nnn kkk rrr"
+        assert made[0].answers == []
+        await pilot.press("f6")  # and after that the keys count again
+        await settled(pilot, lambda: app.focused is box)
+        await pilot.press("k")
+        await settled(pilot, lambda: made[0].answers == [("a1", "keep_both")])
 
 
 async def test_escape_does_nothing_with_it_and_a_click_decides(tmp_path: Path) -> None:

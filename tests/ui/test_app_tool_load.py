@@ -11,7 +11,7 @@ from support.screen import WIDE, PlayedEngine, chat_app, screen_text, settled, t
 from textual.content import Content
 
 from sandbox_chat import events as ev
-from sandbox_chat.ui.state import ToolCall
+from sandbox_chat.ui.calls import ToolCall
 from sandbox_chat.ui.widgets import tool_pane
 from sandbox_chat.ui.widgets.text_view import TextView
 

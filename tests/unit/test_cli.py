@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from sandbox_chat import __version__, cli, doctor, headless, logs, sessions
-from sandbox_chat.cli import build_parser, main, parse
+from sandbox_chat import __version__, arguments, cli, doctor, headless, logs, sessions
+from sandbox_chat.arguments import build_parser, parse
+from sandbox_chat.cli import main
 from sandbox_chat.journal import SessionNotFound
 from sandbox_chat.sandbox.base import SandboxUnavailable
 from sandbox_chat.settings import IMAGE_MODES, SANDBOXES, THEMES, Settings, fields
@@ -163,17 +164,18 @@ def test_sessions_and_doctor() -> None:
 
 def test_overrides_are_settings() -> None:
     assert set(cli.OVERRIDES) <= {item.name for item in fields()}
+    assert set(arguments.ALLOWED) == set(headless.ALLOWED)
 
 
 def test_help_names_every_choice() -> None:
     text = " ".join(build_parser().format_help().split())
-    for choice in (*SANDBOXES, *IMAGE_MODES, *THEMES, *cli.COMMANDS):
+    for choice in (*SANDBOXES, *IMAGE_MODES, *THEMES, *arguments.COMMANDS):
         assert choice in text, choice
     for command in (["run"], ["docker", "build"], ["sandboxes", "kill"]):
         with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()) as out:
             build_parser().parse_args([*command, "--help"])
         text += out.getvalue()
-    for option in cli._OPTIONS:
+    for option in arguments._OPTIONS:
         assert option in text, option
 
 

@@ -42,7 +42,8 @@ from sandbox_chat.events import (
     TurnFinished,
     TurnStarted,
 )
-from sandbox_chat.headless import JsonPrinter, PlainPrinter, read_prompt
+from sandbox_chat.headless import read_prompt
+from sandbox_chat.printers import JsonPrinter, PlainPrinter
 from sandbox_chat.settings import ConfigError, Settings
 
 TOOL = "mcp__sandbox__run_code"
@@ -169,6 +170,22 @@ def test_tool_calls_are_short_lines() -> None:
         "· read_image 0.01 s ok\n  picture 4×3: /p/a.png\n"
         "· run_code 0.42 s failed: ZeroDivisionError: division by zero\n"
         "· tool 0.00 s interrupted\n"
+    )
+
+
+def test_a_failed_call_says_the_reason_and_not_what_the_model_is_to_do() -> None:
+    broken = "[tool_error] SandboxUnavailable: The Python /x cannot be run.\nDo not try again: tell the user."
+    note = "Too many processes: the limit of 30 was reached (SANDBOX_CHAT_SANDBOX_PROCESSES)."
+    limit = (
+        f"[success] False\n[error]\nBlockingIOError: again\n[note] {note}\n[note] The whole output is in /x."
+    )
+    _, err = printed(
+        ToolFinished(tool_use_id="a", is_error=True, content=(TextContent(broken),), duration_ms=10),
+        ToolFinished(tool_use_id="b", is_error=True, content=(TextContent(limit),), duration_ms=10),
+    )
+    assert err == (
+        "· tool 0.01 s failed: The Python /x cannot be run.\n"
+        f"· tool 0.01 s failed: BlockingIOError: again\n  {note}\n"
     )
 
 

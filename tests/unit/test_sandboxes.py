@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox_chat import cli, sandboxes
+from sandbox_chat import arguments, sandboxes
 from sandbox_chat.settings import Secret, Settings
 
 
@@ -28,13 +28,13 @@ def test_nothing_set_up_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("words", [[], ["a", "--left"], ["a", "--all"], ["--left", "--all"]])
 def test_kill_wants_to_know_which(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
-        cli.parse(["sandboxes", "kill", *words])
+        arguments.parse(["sandboxes", "kill", *words])
     assert left.value.code == 2
     assert "say which" in capsys.readouterr().err
 
 
 def test_arguments() -> None:
-    options = cli.parse(["sandboxes", "kill", "a", "b"])
+    options = arguments.parse(["sandboxes", "kill", "a", "b"])
     assert (options.action, options.ids, options.left, options.all) == ("kill", ["a", "b"], False, False)
-    assert cli.parse(["sandboxes"]).action is None
-    assert cli.parse(["sandboxes", "list", "--json"]).json is True
+    assert arguments.parse(["sandboxes"]).action is None
+    assert arguments.parse(["sandboxes", "list", "--json"]).json is True

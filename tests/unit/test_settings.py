@@ -113,7 +113,13 @@ def test_every_setting_can_be_set_by_its_variable_and_its_name(sources: Sources)
         type(None): "/tmp/x",
         tuple: "",
     }
-    choices = {"sandbox": "off", "images": "half", "theme": "light", "local_tools": "read, Grep", "e2b_charts": "files"}
+    choices = {
+        "sandbox": "off",
+        "images": "half",
+        "theme": "light",
+        "local_tools": "read, Grep",
+        "e2b_charts": "files",
+    }
     for item in fields():
         raw = choices.get(item.name) or examples[type(item.default)] or str(item.default)
         if item.name.endswith("_url"):

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Hashable, Mapping, Sequence
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
 from sandbox_chat.events import TextContent
-from sandbox_chat.plain import duration_text, last_line, tool_name
+from sandbox_chat.plain import (
+    all_sections,
+    duration_text,
+    error_line,
+    limit_notes,
+    sections,
+    tool_name,
+    was_stopped,
+)
 from sandbox_chat.text import clean
 from sandbox_chat.ui.arguments import partial_arguments
 from sandbox_chat.ui.formats import SPINNER, running
@@ -45,6 +52,8 @@ LATE_LIMIT = 40_000
 """Characters of background output kept; it is bounded where it comes from."""
 ERROR_ROWS = 8
 """Rows that a sentence of our own takes at most while the card of a failed call is folded."""
+LIMIT_NOTES = 3
+"""Limits that are named on a folded card."""
 LATE_TITLE = "background output"
 ASKS = ("?", "accent")
 """Sign and style of a call that waits for an answer of the user."""
@@ -52,25 +61,7 @@ SECTION_ROWS = 200
 """Rows of one part of an opened card; the tools pane has the rest."""
 
 _INDENT = Run("  ")
-_SECTION = re.compile(
-    r"^\[(success|stdout|stderr|result|error|traceback|note|tool_error)\](?: |$)(.*)$", re.MULTILINE
-)
-_TYPE = re.compile(r"^(?:Sandbox[A-Za-z]*|GatewayTimeout): ")
-"""The kind of a failure of the sandbox, which is for the model."""
 _LABELS = {"stdout": "output", "stderr": "errors", "tool_error": "error"}
-
-
-def sections(text: str) -> list[tuple[str, str]]:
-    """Return the parts of a tool's answer as ``(name, text)``; an answer without parts is one named ``""``."""
-    matches = list(_SECTION.finditer(text))
-    if not matches or matches[0].start() != 0:
-        return [("", text)]
-    out = []
-    for index, match in enumerate(matches):
-        end = matches[index + 1].start() if index + 1 < len(matches) else len(text)
-        body = (match.group(2) + text[match.end() : end]).strip("\n")
-        out.append((match.group(1), body))
-    return out
 
 
 class ToolCard(Block):
@@ -186,22 +177,7 @@ class ToolCard(Block):
 
     def error_line(self) -> str:
         """Return the line that says best why the call failed."""
-        found = self._sections()
-        if self._stopped(found):
-            del found["traceback"]  # it ends with what stopped the code, which says nothing
-        for name in ("tool_error", "traceback", "error", ""):
-            lines = [line.strip() for line in found.get(name, "").splitlines() if line.strip()]
-            if lines:
-                return _TYPE.sub("", lines[0 if name == "tool_error" else -1])
-        return ""
-
-    @staticmethod
-    def _stopped(found: Mapping[str, str]) -> bool:
-        return last_line(found.get("traceback", "")) == "KeyboardInterrupt" and "error" in found
-
-    def _sections(self) -> dict[str, str]:
-        texts = [part.text for part in self.content if isinstance(part, TextContent)]
-        return {name: body for text in texts for name, body in sections(text)}
+        return error_line(self.content)
 
     def _outside(self) -> Hashable:
         if self.status != "running":
@@ -282,8 +258,10 @@ class ToolCard(Block):
         out.extend(self._asked_strips(width))
         if self.expanded:
             out.extend(self._answer_strips(width))
-        elif self.status == "failed":
-            out.extend(self._error_strips(width))
+        else:
+            if self.status == "failed":
+                out.extend(self._error_strips(width))
+            out.extend(self._limit_strips(width))
         out.extend(self._late_strips(width))
         return out
 
@@ -292,11 +270,18 @@ class ToolCard(Block):
         line = self.error_line().replace("\t", TAB)
         if not line:
             return []
-        found = self._sections()
-        if "tool_error" in found or self._stopped(found) or ("error" in found and "traceback" not in found):
+        found = dict(all_sections(self.content))
+        if "tool_error" in found or was_stopped(found) or ("error" in found and "traceback" not in found):
             rows = wrap([Run(line, ("error",))], width - 2)[:ERROR_ROWS]
         else:
             rows = [[Run(fit(line, width - 2), ("error",))]]
+        return self._strips([[_INDENT, *row] for row in rows], width)
+
+    def _limit_strips(self, width: int) -> list[Strip]:
+        """Which limits of the sandbox struck: the error itself seldom says so."""
+        rows = []
+        for note in limit_notes(self.content)[:LIMIT_NOTES]:
+            rows += wrap([Run(note.replace("\t", TAB), ("warning",))], width - 2)[:ERROR_ROWS]
         return self._strips([[_INDENT, *row] for row in rows], width)
 
     def _asked_strips(self, width: int) -> list[Strip]:

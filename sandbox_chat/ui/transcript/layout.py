@@ -59,8 +59,7 @@ class Layout:
     def changed(self, indices: Iterable[int]) -> None:
         """Blocks changed, or came at the end. Rows that come below the view are counted as unseen."""
         fresh = len(self._heights)
-        for _ in range(fresh, len(self.blocks)):
-            self._heights.append(0)
+        self._take_new()
         marked = sorted(indices)
         few = len(marked) <= EXACT_AT_ONCE
         bottom = self._anchor_row() + self.height
@@ -80,6 +79,7 @@ class Layout:
 
     def settle(self) -> None:
         """Draw what is seen, correct the heights, and find the top row."""
+        self._take_new()
         if not self.blocks or self.height <= 0:
             self.top = 0
             return
@@ -126,6 +126,7 @@ class Layout:
         """Move the view by exactly ``rows`` rows, down if positive. Reaching the end makes it follow."""
         if not self.blocks:
             return
+        self._take_new()
         index, row = self._anchor
         row += rows
         while row < 0 and index > 0:
@@ -153,6 +154,7 @@ class Layout:
 
     def show(self, index: int) -> None:
         """Bring a block into view with as little movement as possible."""
+        self._take_new()
         self._measure(index)
         first = self._heights.offset(index)
         last = first + self._heights[index]
@@ -169,6 +171,11 @@ class Layout:
         self.settle()
         if self.top >= self.max_top:
             self.go_end()
+
+    def _take_new(self) -> None:
+        """Give a place to blocks that came since: the list grows before ``changed`` tells of it, and keys come between."""
+        for _ in range(len(self._heights), len(self.blocks)):
+            self._heights.append(0)
 
     def _anchor_row(self) -> int:
         index, row = self._anchor

@@ -10,7 +10,8 @@ from textual.widgets import Static
 from sandbox_chat.events import Usage
 from sandbox_chat.plain import NOT_AVAILABLE, cost_text
 from sandbox_chat.ui import formats
-from sandbox_chat.ui.state import ChatState, Turn
+from sandbox_chat.ui.calls import Turn
+from sandbox_chat.ui.state import ChatState
 from sandbox_chat.ui.widgets.header import Header
 
 NOT_KNOWN = "price not known"

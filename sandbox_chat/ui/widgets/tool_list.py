@@ -17,7 +17,8 @@ from textual.strip import Strip
 
 from sandbox_chat.plain import duration_text
 from sandbox_chat.ui import formats, tooltext
-from sandbox_chat.ui.state import ChatState, ToolCall
+from sandbox_chat.ui.calls import ToolCall
+from sandbox_chat.ui.state import ChatState
 
 STATUS: dict[str, tuple[str, str]] = {
     "writing": ("·", "$muted"),

@@ -14,7 +14,8 @@ from textual.content import Content
 from textual.message import Message
 
 from sandbox_chat.ui import tooltext
-from sandbox_chat.ui.state import ChatState, ToolCall
+from sandbox_chat.ui.calls import ToolCall
+from sandbox_chat.ui.state import ChatState
 from sandbox_chat.ui.widgets.header import Header
 from sandbox_chat.ui.widgets.tabs import TabRow
 from sandbox_chat.ui.widgets.text_view import TextView

@@ -84,7 +84,12 @@ def test_arguments(tmp_path: Path) -> None:
 
 def test_limits_follow_the_settings(tmp_path: Path) -> None:
     found = local.limits(settings(tmp_path, sandbox_memory_mb=300, sandbox_processes=9, sandbox_file_mb=5))
-    assert (found["DATA"], found["NPROC"], found["FSIZE"], found["CORE"]) == ((300 << 20) * 15 // 16, 9, 5 << 20, 0)
+    assert (found["DATA"], found["NPROC"], found["FSIZE"], found["CORE"]) == (
+        (300 << 20) * 15 // 16,
+        9,
+        5 << 20,
+        0,
+    )
 
 
 def test_own_environment_is_found() -> None:

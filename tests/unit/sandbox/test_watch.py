@@ -105,6 +105,12 @@ def test_a_tree_that_is_gone_is_empty() -> None:
 FORKED = f"import os\nx = bytearray(b'x' * {100 * MB})\nfor _ in range(3):\n  if os.fork() == 0:\n    import time; time.sleep(600)"
 
 
+def test_below_no_process_there_is_nothing() -> None:
+    """Below 0 and 1 is the whole machine, which nobody must count or put into a group."""
+    for root in (-1, 0, 1):
+        assert tree.Tree(root).usage().pids == []
+
+
 def test_memory_that_parent_and_children_share_counts_once() -> None:
     with program(FORKED) as process:
         assert until(lambda: len(descendants(process.pid)) == 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -68,6 +69,8 @@ class Back:
                 raise SandboxLost("gone")
             case "error":
                 raise SandboxError("broken")
+            case "fault":
+                raise RuntimeError("a fault of ours")
         return Execution(stdout=code)
 
     def interrupt(self) -> None:
@@ -88,6 +91,8 @@ class Back:
         return b"data"
 
     def list_files(self, path: str, *, limit: int) -> list[FileEntry]:
+        if path == "full":
+            raise OSError(28, "no space left")
         return []
 
     def upload(self, source: BinaryIO, size: int, path: str, on_progress: Any = None) -> str:
@@ -287,6 +292,59 @@ async def test_errors(rig: Rig) -> None:
     with pytest.raises(SandboxError, match="broken"):
         await rig.run("error")
     assert (await rig.run("x")).fresh
+
+
+async def test_a_fault_in_a_run_costs_the_shell(rig: Rig) -> None:
+    """Its code may be running still: the next run must not get behind it."""
+    with pytest.raises(RuntimeError):
+        await rig.run("fault")
+    assert rig.states[-1] == "lost"
+    assert (await rig.run("x")).fresh
+    assert rig.log.count("start") == 2
+    assert rig.log.count("release") == 1
+
+
+async def test_this_machines_trouble_with_a_file_costs_nothing(rig: Rig) -> None:
+    with pytest.raises(OSError, match="no space left"):
+        await rig.worker.list_files("full", limit=1)
+    assert rig.states[-1] == "ready"
+    assert not (await rig.run("x")).fresh
+
+
+async def test_a_fault_while_it_is_looked_after_does_not_end_the_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log: list[str] = []
+    states: list[str] = []
+    monkeypatch.setattr(Back, "on_keep", RuntimeError("a fault of ours"))
+    info = dataclasses.replace(INFO, keep_every=0.01)
+    worker = SandboxWorker(lambda: Back(log), info=info, on_state=lambda state, _text: states.append(state))
+    try:
+        await worker.run_code("x", timeout=5)
+        await until(lambda: "lost" in states)
+        done = await asyncio.wait_for(worker.run_code("y", timeout=5), 10)
+        assert done.fresh
+    finally:
+        worker.close()
+
+
+async def test_a_thread_that_ends_by_a_fault_leaves_nobody_waiting(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await rig.run("x")
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    monkeypatch.setattr(rig.worker, "_do", lambda _job: None)
+    monkeypatch.setattr(worker_module.Job, "finish", _fail)
+    with pytest.raises(asyncio.TimeoutError):  # this job's own end is what fails
+        await asyncio.wait_for(rig.run("y"), 0.2)
+    await until(lambda: rig.states[-1] == "closed")
+    monkeypatch.undo()
+    with pytest.raises(SandboxClosed):
+        await asyncio.wait_for(rig.run("z"), 10)
+
+
+def _fail(*_: object) -> None:
+    raise RuntimeError("a fault of ours")
 
 
 async def test_close_while_running(rig: Rig) -> None:

@@ -12,7 +12,8 @@ from support.screen import CODE, HOSTILE, START, tool_finished, tool_started, tu
 from sandbox_chat import events as ev
 from sandbox_chat.settings import Settings
 from sandbox_chat.ui import tooltext
-from sandbox_chat.ui.state import ChatState, ToolCall
+from sandbox_chat.ui.calls import ToolCall
+from sandbox_chat.ui.state import ChatState
 from sandbox_chat.ui.widgets.cost import cost_lines
 from sandbox_chat.ui.widgets.line import Part, arrange
 from sandbox_chat.ui.widgets.status import cost_words, phase_words

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from support.screen import START, tool_finished, tool_started, turn_finished
 
 from sandbox_chat import events as ev
-from sandbox_chat.ui.state import OUTPUT_LIMIT, ChatState, OutputBuffer
+from sandbox_chat.ui.calls import OUTPUT_LIMIT, OutputBuffer
+from sandbox_chat.ui.state import ChatState
 
 
 def started(demo: bool = False) -> list[ev.Event]:

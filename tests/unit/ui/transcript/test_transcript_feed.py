@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from sandbox_chat import events as ev
+from sandbox_chat.plain import sections
 from sandbox_chat.ui.transcript import Feed, Scene
-from sandbox_chat.ui.transcript.card import ToolCard, sections
+from sandbox_chat.ui.transcript.card import ToolCard
 
 NAME = "mcp__sandbox__run_code"
 
@@ -110,6 +111,19 @@ def test_a_failed_card_says_why_without_opening() -> None:
     )
     assert lines(feed)[0].startswith("✗ run_code")
     assert lines(feed)[-1] == "  NameError: name 'x' is not defined"
+
+
+def test_a_folded_card_names_the_limits_that_struck() -> None:
+    note = "A file grew up to the limit of 20 MB for one file (SANDBOX_CHAT_SANDBOX_FILE_MB)."
+    text = f"[success] False\n[error]\nOSError: too large\n[note] Picture 1 is shown.\n[note] {note}"
+    feed = play(
+        ev.ToolStarted(tool_use_id="a", name=NAME, input={"code": "x"}),
+        ev.ToolFinished(tool_use_id="a", is_error=True, content=(ev.TextContent(text),), duration_ms=3),
+    )
+    said = " ".join(line.strip() for line in lines(feed))
+    assert said.endswith(f"OSError: too large {note}")
+    feed.blocks[0].expand()
+    assert " ".join(line.strip() for line in lines(feed)).count("SANDBOX_CHAT_SANDBOX_FILE_MB") == 1
 
 
 def test_live_output_of_a_running_card() -> None:

@@ -158,3 +158,32 @@ def test_nothing_at_all() -> None:
     layout.go_end()
     assert text(layout) == []
     assert layout.find(0) is None
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=25), st.booleans())
+def test_the_view_may_move_before_it_is_told_of_new_blocks(steps: list[int], at_end: bool) -> None:
+    """Events are drawn a moment after they came; a key in that moment finds blocks that were never laid out."""
+    feed, layout = make(8)
+    if not at_end:
+        layout.move(-5)
+    for number, step in enumerate(steps):
+        feed.apply(ev.Text(text=f"new {number} " + "word " * (number % 17)))
+        match step:
+            case 0:
+                layout.go_end()
+            case 1:
+                layout.move(7)
+            case 2:
+                layout.move(-7)
+            case 3:
+                layout.go(layout.top + 3)
+            case 4:
+                layout.show(len(feed.blocks) - 1)
+            case 5:
+                layout.resize(40 + number % 2, 10)
+            case _:
+                layout.changed(feed.take_changed())
+        assert len(text(layout)) <= layout.height
+    layout.changed(feed.take_changed())
+    layout.go_end()
+    assert text(layout) == everything(feed, layout.width)[-layout.height :]

@@ -1,0 +1,175 @@
+"""A turn without a screen, printed: as plain text, or as one event a line. What ``headless`` shows events with."""
+
+from __future__ import annotations
+
+from typing import Protocol, TextIO
+
+from sandbox_chat.events import (
+    ApprovalAnswered,
+    ApprovalRequested,
+    Attached,
+    Event,
+    ImageContent,
+    Notice,
+    Progress,
+    Retry,
+    SessionStarted,
+    Text,
+    TextDelta,
+    ToolFinished,
+    ToolOutput,
+    ToolStarted,
+    TurnFinished,
+    to_json,
+)
+from sandbox_chat.plain import (
+    answer_text,
+    attached_text,
+    content_text,
+    duration_text,
+    error_line,
+    last_line,
+    limit_notes,
+    outcome,
+    progress_text,
+    tool_name,
+    turn_line,
+)
+from sandbox_chat.text import clean_line
+
+
+class Printer(Protocol):
+    """Shows events. May raise ``BrokenPipeError`` when the reader has gone."""
+
+    def take(self, event: Event) -> None:
+        """Show one event."""
+
+
+class JsonPrinter:
+    """Prints each event as one line of JSON."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def take(self, event: Event) -> None:
+        """Print one event."""
+        self._out.write(to_json(event) + "\n")
+        self._out.flush()
+
+
+class PlainPrinter:
+    """Prints the answer to ``out`` and all that goes with it to ``err``."""
+
+    def __init__(self, out: TextIO, err: TextIO) -> None:
+        self._out = out
+        self._err = err
+        self._shared = _is_terminal(out) and _is_terminal(err)
+        self._open = ""  # what was printed of the block that is being written
+        self._blocks = 0
+        self._mid_line = False
+        self._names: dict[str, str] = {}
+        self._questions: dict[str, ApprovalRequested] = {}
+        self._session_id = ""
+
+    def take(self, event: Event) -> None:
+        """Show one event, if it is one that plain text shows."""
+        match event:
+            case TextDelta(text=text):
+                self._piece(text)
+            case Text(text=text):
+                self._whole(text)
+            case Retry():
+                self._end_block()
+                wait = duration_text(event.delay_ms)
+                self._aside(f"asking again in {wait} (attempt {event.attempt}): {clean_line(event.reason)}")
+            case ToolStarted():
+                self._names[event.tool_use_id] = tool_name(event.name)
+                self._end_block()
+            case ToolFinished():
+                self._tool(event)
+            case ToolOutput(late=True):
+                name = self._names.get(event.tool_use_id, "tool")
+                self._aside(f"· {name} background output:\n{indented(event.text)}")
+            case Progress(over=False):
+                self._aside(f"  {event.label}: {progress_text(event)}")
+            case Attached():
+                self._aside(f"{'error: ' if event.error else ''}{attached_text(event)}")
+            case ApprovalRequested():
+                self._questions[event.approval_id] = event
+            case ApprovalAnswered():
+                if asked := self._questions.pop(event.approval_id, None):
+                    self._aside(f"? {asked.question} → {answer_text(asked, event)}")
+            case Notice():
+                self._aside(f"{event.level}: {event.text}")
+            case TurnFinished():
+                self._end_block()
+                if event.error:
+                    self._aside(f"error: {event.error}")
+                self._aside(f"{turn_line(event)} · session {self._session_id}")
+            case SessionStarted():
+                self._session_id = event.session_id
+                if event.demo:
+                    self._aside("demo: rules answer here, no model")
+                if event.sandbox == "unsafe-local":
+                    self._aside("warning: code runs without isolation (unsafe-local)")
+            case _:
+                return
+
+    def _write(self, text: str) -> None:
+        if not text:
+            return
+        self._out.write(text)
+        self._out.flush()
+        self._mid_line = not text.endswith("\n")
+
+    def _piece(self, text: str) -> None:
+        if not self._open and text:
+            if self._blocks:
+                self._write("\n")
+            self._blocks += 1
+        self._open += text
+        self._write(text)
+
+    def _whole(self, text: str) -> None:
+        """Print what is missing of the whole block; all of it when other text was streamed before."""
+        if self._open and not text.startswith(self._open):
+            self._end_block()
+        self._piece(text[len(self._open) :])
+        self._end_block()
+
+    def _end_block(self) -> None:
+        if self._mid_line:
+            self._write("\n")
+        self._open = ""
+
+    def _tool(self, event: ToolFinished) -> None:
+        name = self._names.get(event.tool_use_id, "tool")
+        line = f"· {name} {duration_text(event.duration_ms)} {outcome(event)}"
+        if event.is_error and not event.interrupted:
+            line += (
+                f": {clean_line(error_line(event.content) or last_line(content_text(event.content)), 500)}"
+            )
+        self._aside(line)
+        for note in limit_notes(event.content):
+            self._aside(f"  {clean_line(note, 500)}")
+        for part in event.content:
+            if isinstance(part, ImageContent):
+                self._aside(f"  picture {part.width}×{part.height}: {part.path}")
+
+    def _aside(self, text: str) -> None:
+        if self._shared and self._mid_line:
+            self._write("\n")
+        self._err.write(text + "\n")
+        self._err.flush()
+
+
+def indented(text: str) -> str:
+    """Return the lines of a text two columns in, without empty ones at its end."""
+    return "\n".join(f"  {line}" for line in text.rstrip("\n").splitlines())
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty()
+    except ValueError:
+        return False
