@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sandbox_chat.events import (
+    Attached,
     Event,
     Notice,
     Progress,
@@ -98,6 +99,7 @@ class Engine:
         self._session: ChatSession | None = None
         self._approvals: Approvals | None = None
         self._earlier: TurnFinished | None = None  # of a resumed session: its totals go on
+        self._attached_before: dict[str, str] = {}  # names of files in the sandbox of the run before, by path
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._unsent: dict[str, str] = {}  # prompts by turn id that the session has not got yet
@@ -238,6 +240,10 @@ class Engine:
                 demo=self.settings.demo,
             )
         )
+        if self._attached_before:
+            names = ", ".join(self._attached_before.values())
+            words = f"The sandbox is a new one: files that were attached are not in it ({names}). Attach them again if they are needed."
+            self.emit(Notice(level="info", text=words))
         self.emit(Status(component="agent", state="connecting"))
         for warning in self.settings.warnings:
             self.emit(Notice(level="warning", text=clean(warning)))
@@ -416,6 +422,10 @@ class Engine:
         for event in self._journal.events():
             if isinstance(event, TurnFinished):
                 self._earlier = event
+            elif isinstance(event, SessionStarted):
+                self._attached_before.clear()  # what an earlier run had was told of when it was resumed
+            elif isinstance(event, Attached) and not event.error:
+                self._attached_before[event.path] = event.name
             if self._replay is not None:
                 self._replay(event)
 

@@ -137,6 +137,26 @@ class Shell(InteractiveShell):
     def enable_gui(self, gui: Any = None) -> None:
         """Accept any, as ``%matplotlib`` asks for one: there is no window here, and figures are shown in the answer."""
 
+    def init_traceback_handlers(self, custom_exceptions: Any) -> None:
+        """Let a traceback that IPython cannot format, as when memory is short, be told in Python's own form.
+
+        IPython would print its own failure among the code's output.
+        """
+        ipython: Any = super()
+        ipython.init_traceback_handlers(custom_exceptions)
+        handler: Any = self.InteractiveTB
+        usual = handler.structured_traceback
+
+        def surely(kind: Any, error: Any, frames: Any, *args: Any, **options: Any) -> list[str]:
+            with contextlib.suppress(Exception):
+                shown: list[str] = usual(kind, error, frames, *args, **options)
+                return shown
+            with contextlib.suppress(Exception):
+                return ["".join(traceback.format_exception(kind, error, frames)).rstrip("\n")]
+            return [f"{kind.__name__} (there is no room to say where)"]
+
+        handler.structured_traceback = surely
+
     def _format_exception_for_storage(
         self, exception: BaseException, *_args: Any, **_options: Any
     ) -> dict[str, Any]:
@@ -158,7 +178,7 @@ class Shell(InteractiveShell):
                 self.keep("".join(traceback.format_exception(error)))
                 return
             # IPython would write a group to standard error, beside the answer.
-            if isinstance(error, BaseExceptionGroup) or (
+            if _beyond_ipython(error) or (
                 error is not None and sum(1 for _ in traceback.walk_tb(error.__traceback__)) > DEEP
             ):
                 self.keep("".join(traceback.format_exception(error)))
@@ -262,6 +282,17 @@ class Shell(InteractiveShell):
             "value": settle(value[:MAX_VALUE]),
             "traceback": settle(shown[-MAX_TRACEBACK:]),
         }
+
+
+def _beyond_ipython(error: BaseException | None) -> bool:
+    """Whether IPython cannot format an error: it, or what it came after, is a group of errors, or that goes in a circle."""
+    seen: set[int] = set()
+    while error is not None:
+        if isinstance(error, BaseExceptionGroup) or id(error) in seen or len(seen) > DEEP:
+            return True
+        seen.add(id(error))
+        error = error.__context__
+    return False
 
 
 def _without_ours(tb: types.TracebackType | None) -> types.TracebackType | None:

@@ -10,6 +10,7 @@ import base64
 import contextlib
 import dataclasses
 import json
+import os
 import re
 import secrets
 import signal
@@ -28,7 +29,7 @@ from sandbox_chat.sandbox.base import (
     SandboxInfo,
     SandboxUnavailable,
 )
-from sandbox_chat.sandbox.docker_link import Container
+from sandbox_chat.sandbox.docker_link import END_WAIT, Container
 from sandbox_chat.sandbox.guest_sandbox import KEEP_EVERY, GuestSandbox
 from sandbox_chat.sandbox.remote import marks
 from sandbox_chat.settings import Settings
@@ -43,6 +44,14 @@ INODES = 200_000
 """Files that fit into /tmp."""
 SILENCE = 900.0
 """Seconds without a word from here after which a container ends itself. Longer than a chat is likely to be suspended."""
+# Runs the command that it gets until that succeeds or there is nothing to remove, for some seconds.
+REMOVE = """
+for pause in 1 1 2 3 5 8; do
+  said=$("$0" "$@" 2>&1) && exit 0
+  case $said in *"o such container"*|*"already in progress"*) exit 0;; esac
+  sleep $pause
+done
+"""
 _NETWORK = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*", re.ASCII)
 _OPEN_NETWORKS = ("host", "pasta", "slirp4netns")
 _PID_ROOM = 8  # the relay, and threads of the program that starts a container
@@ -140,6 +149,12 @@ class DockerSandbox(GuestSandbox):
             raise
         return self._container
 
+    def release(self) -> None:
+        """See ``Sandbox.release``; also waits until what holds the container is gone, if its daemon hangs."""
+        super().release()
+        if self._container is not None:
+            self._container.gone(END_WAIT + 1.0)
+
     def _explain(self, reason: str) -> SandboxError:
         if self._container is not None:
             self._container.gone(1.0)
@@ -148,8 +163,12 @@ class DockerSandbox(GuestSandbox):
     def _remove(self) -> None:
         """Make the container go in the background, whatever becomes of this process."""
         with contextlib.suppress(OSError, SandboxError):
+            program = docker_program.find(self.settings)
+            remove = [program, "rm", "--force", "--volumes", self.name]
+            if os.name == "posix":  # a daemon that was started again needs a moment
+                remove = ["/bin/sh", "-c", REMOVE, *remove]
             subprocess.Popen(
-                [docker_program.find(self.settings), "rm", "--force", "--volumes", self.name],
+                remove,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -188,6 +188,16 @@ def explain(settings: Settings, said: str) -> SandboxUnavailable:
             f"The image {image(settings)} lacks a package that the sandbox needs: IPython and matplotlib-inline "
             "must be in it. 'sandbox-chat docker build' makes an image with all of them."
         )
+    elif "python is too old" in low:
+        what = (
+            f"The Python in the image {image(settings)} is too old: the sandbox needs 3.11 or newer. "
+            "'sandbox-chat docker build' makes an image with one."
+        )
+    elif "did not answer within" in low:
+        what = (
+            f"{name} took the order and then gave no word. Is its daemon well? Try: {name} ps. "
+            "SANDBOX_CHAT_START_TIMEOUT gives it more time."
+        )
     elif "no space left" in low:
         what = f"The disk on which {name} keeps its data is full. Free some room, for example with '{name} system prune'."
     else:

@@ -183,17 +183,16 @@ class E2BSandbox:
     def keep(self, unused: float) -> None:
         """See ``Sandbox.keep``: prolongs what is in use, lets go what is not, hears late threads."""
         limit = self.settings.e2b_idle_limit
+        why = ""
         if unused >= limit > 0:
+            why = "was ended, because it costs while it lives"
+        elif not limit and time.monotonic() >= self._ends:
+            why = "its time is over"
+        if why:
             self.close()
             raise SandboxLetGo(
-                f"The cloud's sandbox was not used for {_span(unused)} and was ended, because it costs while it lives. "
-                "Its variables and files are gone; the next run makes a new one."
-            )
-        if not limit and time.monotonic() >= self._ends:
-            self.close()
-            raise SandboxLetGo(
-                f"The cloud's sandbox was not used for {_span(unused)} and its time is over. Its variables and files "
-                "are gone; the next run makes a new one."
+                f"The cloud's sandbox was not used for {_span(unused)} and {why}. Its variables and files are gone; the "
+                "next run makes a new one."
             )
         now = time.monotonic()
         listen = self._shell is not None and self._shell.threads > 0 and now >= self._late_at
@@ -243,7 +242,7 @@ class E2BSandbox:
         except Exception as error:
             sentence = e2b_errors.create_failed(error, self.settings)
             status = e2b_errors.status_of(error)
-            self._unsure = self._unsure or _may_have_worked(error)
+            self._unsure = self._unsure or e2b_errors.may_have_worked(error)
             # What a setting can mend is not worth a second try; what the cloud may mend is.
             kind = SandboxUnavailable if 0 < status < 500 and status != 429 else SandboxError
             raise kind(sentence) from error
@@ -252,14 +251,17 @@ class E2BSandbox:
 
     async def _make(self, seconds: float) -> None:
         """Ask for a sandbox, again when the cloud is busy. One that was made without our knowing is ended at the end."""
-        for pause in (*_CREATE_AGAIN, None):
+        for pause in _CREATE_AGAIN:
             try:
-                return await self._cloud.create(self._marks, seconds)
+                await self._cloud.create(self._marks, seconds)
             except Exception as error:
-                self._unsure = self._unsure or _may_have_worked(error)
-                if pause is None or e2b_errors.status_of(error) not in _BUSY:
+                if e2b_errors.status_of(error) not in _BUSY:
                     raise
+                self._unsure = self._unsure or e2b_errors.may_have_worked(error)
                 await asyncio.sleep(pause)
+            else:
+                return
+        await self._cloud.create(self._marks, seconds)
 
     async def _begin(self, seconds: float) -> None:
         from sandbox_chat.sandbox.e2b_files import Files
@@ -304,9 +306,7 @@ class E2BSandbox:
         try:
             await self._cloud.prolong(seconds, self.settings.e2b_request_timeout)
         except Exception as error:
-            if e2b_errors.is_gone(error) or e2b_errors.status_of(error) == 404:
-                raise SandboxLost(f"{e2b_errors.GONE} Its variables and files are lost.") from error
-            if left < 0:
+            if left < 0 or e2b_errors.is_gone(error) or e2b_errors.status_of(error) == 404:
                 raise SandboxLost(f"{e2b_errors.GONE} Its variables and files are lost.") from error
             log.warning("the sandbox could not be prolonged: %s", e2b_errors.said(error, self.settings))
             return
@@ -365,8 +365,7 @@ class E2BSandbox:
         from sandbox_chat.sandbox import e2b_client, e2b_list
 
         self._creating.wait(max(self._kill_by - time.monotonic(), 0.0) / 2)
-        killed = False
-        looks = _LOOKS  # what is being made may not be there at the first look
+        killed, looks = False, _LOOKS  # what is being made may not be there at the first look
         while (left := self._kill_by - time.monotonic()) > 0:
             try:
                 if self.id and not killed:
@@ -387,12 +386,6 @@ class E2BSandbox:
                 log.warning("the sandbox could not be ended: %s", e2b_errors.said(error, self.settings))
                 time.sleep(_KILL_AGAIN)
         log.warning("the cloud ends the sandbox %s by itself", self.id or "that was being made")
-
-
-def _may_have_worked(error: BaseException) -> bool:
-    """False when an error of a create says for certain that nothing was made."""
-    status = e2b_errors.status_of(error)
-    return (not status and not e2b_errors.is_unsent(error)) or status in (500, 502, 504)
 
 
 def _in_a_loop() -> bool:

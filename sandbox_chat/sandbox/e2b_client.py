@@ -12,6 +12,7 @@ closes its connection; that is how a cloud is told to stop code. Private parts o
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -282,12 +283,13 @@ class Cloud:
 
     async def prolong(self, ttl: int, seconds: float) -> None:
         """Let the sandbox live for ``ttl`` seconds from now on."""
-        await self.box.set_timeout(ttl, request_timeout=seconds)
+        # The client may wait for as long again at each attempt to connect.
+        await asyncio.wait_for(self.box.set_timeout(ttl, request_timeout=seconds), seconds)
 
     async def running(self, seconds: float) -> bool | None:
         """Whether the sandbox lives; ``None`` when nobody can say."""
         try:
-            return bool(await self.box.is_running(request_timeout=seconds))
+            return bool(await asyncio.wait_for(self.box.is_running(request_timeout=seconds), seconds))
         except Exception:
             return None
 
@@ -298,7 +300,7 @@ class Cloud:
             return True
         # A gateway with a fault answers as for a sandbox that is gone: the control API knows better.
         try:
-            found = await self.box.get_info(request_timeout=seconds)
+            found = await asyncio.wait_for(self.box.get_info(request_timeout=seconds), seconds)
         except Exception as error:
             if is_gone(error) or status_of(error) in (404, 410):
                 return False

@@ -94,6 +94,12 @@ def is_unsent(error: BaseException) -> bool:
     return "ConnectError" in {kind.__name__ for kind in type(error).__mro__}
 
 
+def may_have_worked(error: BaseException) -> bool:
+    """False when an error of a create says for certain that nothing was made."""
+    status = status_of(error)
+    return (not status and not is_unsent(error)) or status in (500, 502, 504)
+
+
 def said(error: BaseException, settings: Settings) -> str:
     """What the cloud said, short, clean, without credentials and without the status before it."""
     text = _STATUS.sub("", str(error), count=1)

@@ -86,9 +86,11 @@ class Shell:
         on_raw: RawSink | None,
     ) -> Execution:
         """Run ``code``; see ``Sandbox.run_code``. Whoever calls this clears ``wanted`` before."""
-        await self._settle()
+        problem = await self._settle()
         if self.wanted.is_set():
             return Execution(stopped="interrupted")
+        if problem is not None:
+            return Execution(error=problem)
         self._number += 1
         cell = Cell(Run(self._number, sink, self.settings.output_limit, on_raw))
         started = time.monotonic()

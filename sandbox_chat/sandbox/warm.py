@@ -263,8 +263,8 @@ def report(settings: Settings) -> tuple[bool, str]:
         started = warm.spawn() if usable else None
         took = (time.monotonic() - begun) * 1000
         if started is None:
-            return False, f"Each sandbox starts cold. Of a warm parent: {warm.state}."
+            return False, f"Each sandbox starts cold. Of a warm parent: {warm.state.rstrip('.')}."
         spawn.discard(started)
-        return True, f"A sandbox is made in {took:.0f} ms; the warm parent: {warm.state}."
+        return True, f"A sandbox is made in {took:.0f} ms; the warm parent: {warm.state.rstrip('.')}."
     finally:
         warm.close()

@@ -16,7 +16,7 @@ from sandbox_chat.events import Attached, Notice, Progress, Sink
 from sandbox_chat.sandbox.base import SandboxClosed, SandboxError, SandboxFileError
 from sandbox_chat.settings import Settings
 from sandbox_chat.text import clean, clean_line
-from sandbox_chat.tools.downloads import Meter, safe_name
+from sandbox_chat.tools.downloads import Meter, bytes_text, safe_name
 from sandbox_chat.tools.files import SNIFF_BYTES, as_text
 from sandbox_chat.tools.images import file_type
 
@@ -56,6 +56,8 @@ def open_source(given: str, limit: int) -> tuple[BinaryIO, Source]:
 
     Blocks for the disk. Raises ``AttachError`` for what is missing, no regular file, unreadable or larger than ``limit`` bytes.
     """
+    if not given.strip():
+        raise AttachError("No file was named. Give the path of the file that is to be attached.")
     shown = clean_line(given, 300)
     try:
         path = Path(given).expanduser().absolute()
@@ -71,7 +73,9 @@ def open_source(given: str, limit: int) -> tuple[BinaryIO, Source]:
         ) from None
     except (OSError, ValueError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise AttachError(f"{shown} cannot be opened ({clean_line(str(reason))}).") from None
+        raise AttachError(
+            f"{shown} cannot be opened ({clean_line(str(reason)).rstrip('.')}). Check the path."
+        ) from None
     try:
         found = os.fstat(handle)
         if stat.S_ISDIR(found.st_mode):
@@ -85,7 +89,13 @@ def open_source(given: str, limit: int) -> tuple[BinaryIO, Source]:
                 f"{shown} has {found.st_size:,} bytes, more than the {limit:,} that can be attached. "
                 "Attach a part of it, or raise SANDBOX_CHAT_ATTACH_LIMIT."
             )
-        kind = _kind(path, os.pread(handle, SNIFF_BYTES, 0))
+        head = os.pread(handle, SNIFF_BYTES, 0)
+        if head and not found.st_size:
+            raise AttachError(
+                f"{shown} is made by the system as it is read, so its size is not known. "
+                "Copy it to an ordinary file, and attach that."
+            )
+        kind = _kind(path, head)
     except OSError as error:
         os.close(handle)
         raise AttachError(f"{shown} cannot be read ({error.strerror}).") from None
@@ -153,7 +163,7 @@ class Attachments:
         self._untold = []
         return "\n".join(
             f"[The user has put the file {file.name} at {file.path} in the sandbox: "
-            f"{file.source.size:,} bytes{', ' + file.source.kind if file.source.kind else ''}.]"
+            f"{bytes_text(file.source.size)}{', ' + file.source.kind if file.source.kind else ''}.]"
             for file in self._telling
         )
 

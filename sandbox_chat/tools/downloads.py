@@ -35,6 +35,7 @@ CHOICES = (
 )
 
 _UNSAFE = re.compile(r'[\\/:*?"<>|]')
+_EDGES = re.compile(r"^[\s.~-]+|[\s.]+$")
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com[\d¹²³]|lpt[\d¹²³])(?: *\..*)?", re.IGNORECASE)
 _PART = ".sandbox-chat-"
 
@@ -66,7 +67,7 @@ async def download_file(context: ToolContext, call_id: str, arguments: dict[str,
 async def _place(context: ToolContext, call_id: str, part: Part, target: Path, size: int) -> ToolOutcome:
     """Give the file its name; ask what to do when that is taken."""
     if await asyncio.to_thread(part.link, target):
-        return _said(context, f"Saved {clean(str(target))} on the user's computer ({size:,} bytes).")
+        return _said(context, f"Saved {clean(str(target))} on the user's computer ({bytes_text(size)}).")
     there = await asyncio.to_thread(look, target)
     choice = "keep_both"
     if there is not None and there.replaceable:
@@ -80,20 +81,20 @@ async def _place(context: ToolContext, call_id: str, part: Part, target: Path, s
     if choice == "replace":
         if await asyncio.to_thread(look, target) == there:
             await asyncio.to_thread(part.replace, target)
-            words = f"Saved {clean(str(target))} on the user's computer ({size:,} bytes); the user let it replace the file of that name."
+            words = f"Saved {clean(str(target))} on the user's computer ({bytes_text(size)}); the user let it replace the file of that name."
             return _said(context, words)
         why = " The file of that name changed while the user was asked, so it was not replaced."
     else:
         why = " Another file has the name itself."
     saved = await asyncio.to_thread(part.link_beside, target)
-    return _said(context, f"Saved {clean(str(saved))} on the user's computer ({size:,} bytes).{why}")
+    return _said(context, f"Saved {clean(str(saved))} on the user's computer ({bytes_text(size)}).{why}")
 
 
 def _question(call_id: str, target: Path, size: int, there: There) -> Question:
     return Question(
         kind="overwrite",
         question=f"{clean(target.name)} exists already. Replace it?",
-        detail=(f"{clean(str(target))}\nthere now: {there.words}\nfrom the sandbox: {size:,} bytes"),
+        detail=(f"{clean(str(target))}\nthere now: {there.words}\nfrom the sandbox: {bytes_text(size)}"),
         choices=CHOICES,
         default="keep_both",
         tool_use_id=call_id,
@@ -121,7 +122,7 @@ class There:
         when = datetime.fromtimestamp(self.changed_ns / 1e9).astimezone()
         if stat.S_ISLNK(self.mode):
             return f"a link, made {when:%Y-%m-%d %H:%M} (what it leads to stays as it is)"
-        return f"{self.size:,} bytes, changed {when:%Y-%m-%d %H:%M}"
+        return f"{bytes_text(self.size)}, changed {when:%Y-%m-%d %H:%M}"
 
 
 def look(path: Path) -> There | None:
@@ -261,6 +262,11 @@ class Meter:
             self._loop.call_soon(self._show, self._subject, self._label, *self._last, True)
 
 
+def bytes_text(size: int) -> str:
+    """Return an exact number of bytes for reading."""
+    return "1 byte" if size == 1 else f"{size:,} bytes"
+
+
 def safe_name(name: str) -> str:
     """Return ``name`` as a plain file name: no path, no control or invisible characters, not hidden, not too long."""
     name = unicodedata.normalize("NFC", name).replace("\\", "/")
@@ -268,8 +274,7 @@ def safe_name(name: str) -> str:
     kept = "".join(
         c for c in name if unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
     )
-    kept = _UNSAFE.sub("_", kept).strip().strip(".").strip()
-    kept = kept.lstrip("-~") or "file"
+    kept = _EDGES.sub("", _UNSAFE.sub("_", kept)) or "file"
     if _RESERVED.fullmatch(kept):
         kept = "_" + kept
     stem, dot, suffix = kept.rpartition(".")

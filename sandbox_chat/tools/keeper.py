@@ -46,6 +46,8 @@ class OutputKeeper:
         self._fd = -1
         self._path: Path | None = None
         self._failed = limit <= 0
+        self.problem = ""
+        """Why there is no file although the output is longer than what is only held; empty when all is well."""
 
     def take(self, stream: Stream, data: bytes) -> None:
         """Take a piece of output. The worker's thread only; never raises."""
@@ -70,6 +72,7 @@ class OutputKeeper:
                 data = data[done:]
         except OSError as error:
             log.warning("the output of a run could not be kept: %s", error.strerror)
+            self.problem = error.strerror or type(error).__name__
             self._fail()
 
     def close(self) -> Kept | None:

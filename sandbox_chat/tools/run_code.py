@@ -39,7 +39,7 @@ async def run_code(context: ToolContext, call_id: str, arguments: dict[str, Any]
         limit=settings.output_limit,
     )
     keeper = _keeper(context, call_id)
-    kept = None
+    kept = ""
     try:
         execution = await context.worker.run_code(
             arguments["code"],
@@ -48,18 +48,22 @@ async def run_code(context: ToolContext, call_id: str, arguments: dict[str, Any]
             on_late=context.news.late_sink(call_id),
             on_raw=keeper.take if keeper is not None else None,
         )
+    except asyncio.CancelledError:
+        live.close()
+        if words := _close(keeper):  # a call that is stopped has no answer to say it in
+            context.output(call_id, "stdout", f"\n[{words}]\n", False)
+        raise
     finally:
         live.close()
-        if keeper is not None:
-            kept = keeper.close()
+        kept = _close(keeper)
     if execution.fresh:
         await context.before()  # what the user had put into the lost sandbox is put back at once
     pictures, blocks, notes = await _pictures(context, execution)
     notes += context.news.take()
-    if kept is not None:
+    if kept:
         notes.append(CUT_NOTE)
     text = sections(execution, timeout=timeout, limit=settings.text_limit, notes=notes)
-    shown = f"{text}\n[note] {_kept_words(kept)}" if kept is not None else text
+    shown = f"{text}\n[note] {kept}" if kept else text
     return ToolOutcome(
         (TextBlock(text), *blocks),
         (TextContent(shown), *pictures),
@@ -74,6 +78,19 @@ def _keeper(context: ToolContext, call_id: str) -> OutputKeeper | None:
         return None
     limit = settings.output_keep_mb * 1_000_000
     return OutputKeeper(context.output_dir, call_id, spare=settings.text_limit, limit=limit)
+
+
+def _close(keeper: OutputKeeper | None) -> str:
+    """Close what keeps the output; return where it lies, or why it does not. Empty when it was short, or is not kept."""
+    kept = keeper.close() if keeper is not None else None
+    if kept is not None:
+        return _kept_words(kept)
+    if keeper is not None and keeper.problem:
+        return (
+            f"The whole output could not be kept on this computer ({clean(keeper.problem)}). "
+            "Make room or mend the permissions of the data folder, and run it again."
+        )
+    return ""
 
 
 def _kept_words(kept: Kept) -> str:

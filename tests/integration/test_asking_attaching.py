@@ -190,6 +190,21 @@ def test_a_lost_sandbox_gets_attached_files_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_resumed_session_says_that_attached_files_are_not_there(tmp_path: Path) -> None:
+    (tmp_path / "d.txt").write_text("content")
+    with engine(tmp_path, text("Thanks.")) as e:
+        e.engine.attach(str(tmp_path / "d.txt"))
+        e.until(lambda: e.of(Attached), "the file")
+        e.ask("there it is")
+        session = e.engine.session_id
+    for told in (True, False):  # once: the run in between had none
+        with engine(tmp_path, text("I see."), resume=session) as e:
+            e.ask("go on")
+            notices = [event.text for event in e.of(Notice)]
+            assert any("files that were attached are not in it (d.txt)" in text for text in notices) is told
+
+
+@pytest.mark.slow
 def test_attaching_without_a_screen(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "a.txt").write_text("A")

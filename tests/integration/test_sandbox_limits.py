@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -205,3 +206,53 @@ async def test_the_limit_of_files_is_named_to_who_puts_them_there(worker: Sandbo
 async def test_an_ordinary_run_has_no_notes(worker: SandboxWorker) -> None:
     done = await run(worker, "import numpy as np; float((np.ones((300, 300)) @ np.ones((300, 300))).sum())")
     assert (done.result_text, done.notes) == ("27000000.0", ())
+
+
+class _Source:
+    """Gives 8 MB at a time without end; ``after`` pieces it fails, if not 0."""
+
+    def __init__(self, after: int = 0) -> None:
+        self.pieces, self.after = 0, after
+
+    def seekable(self) -> bool:
+        return False
+
+    def read(self, size: int) -> bytes:
+        self.pieces += 1
+        if self.after and self.pieces > self.after:
+            raise OSError(5, "Input/output error")
+        return b"x" * size
+
+
+async def test_a_transfer_that_fails_midway_leaves_no_part_that_looks_whole(worker: SandboxWorker) -> None:
+    there = "import os; os.path.exists('/tmp/much.bin')"
+    for size, source, trouble in (
+        (60 << 20, _Source(), SandboxFileError),  # more than one file may hold
+        (14 << 20, _Source(after=1), OSError),
+    ):
+        with pytest.raises(trouble):
+            await worker.upload(source, size, "much.bin")  # type: ignore[arg-type]
+        assert (await run(worker, there)).result_text == "False"
+    started = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    class Slow(_Source):
+        def read(self, size: int) -> bytes:
+            if self.pieces:
+                loop.call_soon_threadsafe(started.set)
+                time.sleep(0.2)
+            return super().read(min(size, 1000))
+
+    task = asyncio.create_task(worker.upload(Slow(), 14 << 20, "much.bin"))  # type: ignore[arg-type]
+    await asyncio.wait_for(started.wait(), PATIENCE)
+    task.cancel()
+    with pytest.raises((asyncio.CancelledError, SandboxFileError)):
+        await task
+    assert (await run(worker, there)).result_text == "False"
+
+
+async def test_a_file_that_may_not_be_written_is_not_removed(worker: SandboxWorker) -> None:
+    await run(worker, "open('/tmp/mine', 'w').write('kept'); import os; os.chmod('/tmp/mine', 0o444)")
+    with pytest.raises(SandboxFileError, match="cannot be written"):
+        await worker.upload(_Source(), 14 << 20, "mine")  # type: ignore[arg-type]
+    assert (await run(worker, "open('/tmp/mine').read()")).result_text == "'kept'"

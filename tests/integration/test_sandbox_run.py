@@ -322,3 +322,31 @@ async def test_the_programs_own_environment_is_not_there(
         done = await worker.run_code("import os; print(dict(os.environ))", timeout=PATIENCE)
     assert "canary" not in done.stdout
     assert os.environ["E2B_API_KEY"] == "canary-abc"
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("try:\n    raise ExceptionGroup('g', [ValueError(1)])\nexcept ExceptionGroup:\n    raise KeyError('k')", "KeyError"),
+        ("e, f = ValueError('a'), ValueError('b')\ne.__context__, f.__context__ = f, e\nraise e", "ValueError"),
+        ("e = ValueError('a')\nfor n in range(2000):\n    f = ValueError(n)\n    f.__context__ = e\n    e = f\nraise e", "ValueError"),
+    ],
+    ids=["after a group", "in a circle", "a long chain"],
+)  # fmt: skip
+async def test_errors_that_ipython_cannot_format_are_in_the_answer_alone(
+    worker: SandboxWorker, code: str, name: str
+) -> None:
+    done = await run(worker, code)
+    assert (done.stdout, done.stderr) == ("", "")
+    assert done.error is not None
+    assert done.error.name == name
+    assert name in done.error.traceback
+
+
+async def test_a_traceback_that_cannot_be_formatted_is_told_in_pythons_form(tmp_path: Path) -> None:
+    with a_worker(tmp_path, sandbox_warm=False) as worker:  # one of its own: the code breaks what formats
+        done = await run(worker, "import stack_data\nstack_data.FrameInfo.stack_data = None\n1 / 0")
+    assert (done.stdout, done.stderr) == ("", "")
+    assert done.error is not None
+    assert done.error.name == "ZeroDivisionError"
+    assert done.error.traceback.rstrip().endswith("ZeroDivisionError: division by zero")

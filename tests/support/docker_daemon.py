@@ -295,7 +295,7 @@ def _bootstrap(archive: Path) -> None:
         root = Path(name) / "root"
         command = ["debootstrap", "--variant=minbase", "--include=python3,python3-pip,ca-certificates", SUITE]
         done = subprocess.run(
-            [*command, str(root), _mirror()], capture_output=True, text=True, timeout=900, errors="replace"
+            [*command, str(root), *_mirror()], capture_output=True, text=True, timeout=900, errors="replace"
         )
         if done.returncode != 0:
             raise NotHere(f"the base image cannot be made: {(done.stdout + done.stderr).strip()[-400:]}")
@@ -305,8 +305,8 @@ def _bootstrap(archive: Path) -> None:
         part.rename(archive)
 
 
-def _mirror() -> str:
-    """The archive that this machine's own apt uses, if it is Debian; otherwise the well-known one."""
+def _mirror() -> list[str]:
+    """The archive that this machine's own apt uses, if it is Debian; otherwise none, and the program's own default serves."""
     import re
 
     files: list[Path] = []
@@ -315,8 +315,8 @@ def _mirror() -> str:
     for file in files:
         found = re.search(r"https?://[^\s\]]*/debian/?(?=\s|$)", file.read_text(errors="replace"))
         if found:
-            return found.group(0)
-    return "http://deb.debian.org/debian"
+            return [found.group(0)]
+    return []
 
 
 def _wheels() -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from e2b import exceptions
 
 from sandbox_chat.sandbox import e2b_errors
 from sandbox_chat.sandbox.e2b_errors import CloudError
@@ -26,22 +27,20 @@ def test_status_of() -> None:
     assert e2b_errors.status_of(SandboxException("405: Method Not Allowed")) == 405
     assert e2b_errors.status_of(SandboxException("127.0.0.1 refused")) == 0
     assert e2b_errors.status_of(ValueError("405: x")) == 0
-    e2b = pytest.importorskip("e2b.exceptions")
-    assert e2b_errors.status_of(e2b.AuthenticationException("x")) == 401
-    assert e2b_errors.status_of(e2b.RateLimitException("x")) == 429
-    assert e2b_errors.status_of(e2b.ServiceBusyException("x")) == 503
-    assert e2b_errors.status_of(e2b.SandboxNotFoundException("x")) == 404
+    assert e2b_errors.status_of(exceptions.AuthenticationException("x")) == 401
+    assert e2b_errors.status_of(exceptions.RateLimitException("x")) == 429
+    assert e2b_errors.status_of(exceptions.ServiceBusyException("x")) == 503
+    assert e2b_errors.status_of(exceptions.SandboxNotFoundException("x")) == 404
 
 
 def test_gone_and_timeouts_are_told_apart() -> None:
-    e2b = pytest.importorskip("e2b.exceptions")
-    assert e2b_errors.is_gone(e2b.SandboxNotFoundException("x"))
+    assert e2b_errors.is_gone(exceptions.SandboxNotFoundException("x"))
     assert e2b_errors.is_gone(CloudError(502, "The sandbox was not found"))
     assert not e2b_errors.is_gone(CloudError(502, "Bad gateway"))
     assert not e2b_errors.is_gone(CloudError(500, "not found"))
-    assert e2b_errors.is_timeout(e2b.TimeoutException("x"))
+    assert e2b_errors.is_timeout(exceptions.TimeoutException("x"))
     assert e2b_errors.is_timeout(TimeoutError())
-    assert not e2b_errors.is_timeout(e2b.SandboxNotRunningException("x"))
+    assert not e2b_errors.is_timeout(exceptions.SandboxNotRunningException("x"))
 
 
 def test_no_credential_and_no_control_byte_is_repeated() -> None:

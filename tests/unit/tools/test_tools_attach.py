@@ -108,6 +108,14 @@ def test_what_cannot_be_attached(tmp_path: Path) -> None:
             open_source(f"{tmp_path}/{name}", 4000)
     with pytest.raises(AttachError, match="Only regular files"):
         open_source("/dev/zero", 4000)
+    with pytest.raises(AttachError, match="No file was named"):
+        open_source("", 4000)
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="this system has no /proc")
+def test_a_file_whose_size_is_not_known_is_refused_and_not_taken_for_empty() -> None:
+    with pytest.raises(AttachError, match="its size is not known"):
+        open_source("/proc/self/status", 1000)
 
 
 def test_a_file_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

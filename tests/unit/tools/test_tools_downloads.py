@@ -229,6 +229,8 @@ def test_a_safe_name_is_a_plain_name(name: str) -> None:
         ("a/b/c.csv", "c.csv"),
         ("../x", "x"),
         (".env", "env"),
+        ("-.env", "env"),
+        ("- ~ 0 .", "0"),
         ("", "file"),
         ("...", "file"),
         ("con.txt", "_con.txt"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,7 +14,8 @@ from support.pictures import picture
 from support.toolbox import Tools
 
 from sandbox_chat.events import ImageContent, TextContent
-from sandbox_chat.sandbox.base import CodeError, Execution, RichOutput, StopReason
+from sandbox_chat.sandbox.base import CodeError, Execution, RawSink, RichOutput, StopReason
+from sandbox_chat.settings import Settings
 from sandbox_chat.tools.context import ImageBlock
 from sandbox_chat.tools.run_code import TRACEBACK_LIMIT, sections
 
@@ -184,3 +187,39 @@ def test_a_flood_of_displays_is_cut_before_it_is_looked_at() -> None:
     assert len(text) <= 20_000
     assert "cut out of" in text
     assert time.monotonic() - start < 1.0  # all of it would take ten times as long
+
+
+class _Floods:
+    """A sandbox whose code writes without end."""
+
+    def __init__(self) -> None:
+        self.wrote = asyncio.Event()
+
+    async def run_code(self, code: str, *, on_raw: RawSink, **_: object) -> Execution:
+        for _number in range(10):
+            on_raw("stdout", b"x" * 5000)
+        self.wrote.set()
+        await asyncio.sleep(3600)
+        raise AssertionError
+
+
+async def test_a_flood_that_is_stopped_says_where_its_output_lies(tmp_path: Path) -> None:
+    sandbox = _Floods()
+    tools = Tools(Settings(), tmp_path, sandbox=sandbox, keep_output=True)
+    task = asyncio.ensure_future(tools.call("run_code", code="flood"))
+    await sandbox.wrote.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    [path] = (tmp_path / "output").iterdir()
+    assert path.stat().st_size == 50_000
+    assert str(path) in "".join(text for _, _, text in tools.output)
+
+
+async def test_output_that_cannot_be_kept_is_said_to_the_user(tmp_path: Path) -> None:
+    (tmp_path / "output").write_text("a file is in the way")
+    tools = Tools(Settings(), tmp_path, keep_output=True)
+    outcome = await tools.call("run_code", code="print('y' * 50_000)")
+    [shown_text] = [part.text for part in outcome.display if isinstance(part, TextContent)]
+    assert "could not be kept on this computer (File exists)" in shown_text
+    assert "could not be kept" not in outcome.text
