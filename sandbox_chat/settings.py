@@ -158,7 +158,7 @@ class Settings:
         Secret(""), values.secret, "Key of an E2B-compatible cloud.", env="E2B_API_KEY"
     )
     e2b_api_url: str = _sandbox("", values.url, "Control address of that cloud.", env="E2B_API_URL")
-    e2b_domain: str = _sandbox("", values.text, "Domain of that cloud's sandboxes.", env="E2B_DOMAIN")
+    e2b_domain: str = _sandbox("", values.domain, "Domain of that cloud's sandboxes.", env="E2B_DOMAIN")
 
     e2b_template: str = _sandbox("code-interpreter-v1", values.text, "Template of the cloud's sandboxes.")
     e2b_ttl: int = _sandbox(

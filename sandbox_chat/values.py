@@ -176,6 +176,14 @@ def url(value: Any) -> str:
     return address
 
 
+def domain(value: Any) -> str:
+    """Read the name of a domain, with a port if need be."""
+    name = text(value).rstrip("/")
+    if name and not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(:\d{1,5})?", name, re.ASCII):
+        raise ValueError("must be a name such as cloud.example.com, without https:// and without a path")
+    return name
+
+
 def path(value: Any) -> Path | None:
     """Read a path; ``~`` is the home folder. ``None`` when empty."""
     name = text(value)

@@ -156,6 +156,8 @@ def _failed(error: Exception, settings: Settings, what: str) -> str:
             f"The sandboxes in the cloud could not be {what}: the key is not accepted ({status}). Check E2B_API_KEY, and "
             "that E2B_API_URL and E2B_DOMAIN are of the same cloud and region."
         )
+    if 300 <= status < 400:
+        return e2b_errors.create_failed(error, settings)
     if status:
         said = e2b_errors.said(error, settings)
         return f"The sandboxes in the cloud could not be {what} ({status}: {said}). Try again in a while."

@@ -55,14 +55,17 @@ def split_cells(text: str, cells: int) -> tuple[str, str]:
     if text.isascii():
         return text[:cells], text[cells:]
     spans, total = split_graphemes(text)
-    if total <= cells:
-        return text, ""
-    used = 0
-    for start, _end, size in spans:
-        if used + size > cells:
-            return text[:start], text[start:]
-        used += size
-    return text, ""
+    head = text
+    if total > cells:
+        used = 0
+        for start, _end, size in spans:
+            if used + size > cells:
+                head = text[:start]
+                break
+            used += size
+    while head and width_of(head) > cells:  # joiners without anything to join are measured in two ways
+        head = head[:-1]
+    return head, text[len(head) :]
 
 
 def fit(text: str, cells: int) -> str:

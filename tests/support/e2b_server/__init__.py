@@ -26,6 +26,7 @@ or as a fixture ``cloud`` that also checks that no sandbox is left and that the 
 * ``death_delay``: seconds until a dead kernel is told (the real server takes 2.7).
 * ``templates``, ``unknown_template``: which templates there are, and the status for any other.
 * ``memory``: bytes that each process of a sandbox may allocate (0: no limit).
+* ``query=False``: lists pass over what they are asked for, and give all sandboxes.
 * ``prestart=0``: prepares no sandbox in advance (for tests that make none).
 
 How it is built: ``Cloud`` runs the control API and an edge in a thread of its own, on two ports. A sandbox is a

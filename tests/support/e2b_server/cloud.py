@@ -51,10 +51,12 @@ class Cloud:
         unknown_template: int = 404,
         prestart: int = 1,
         memory: int = 4 << 30,
+        query: bool = True,
     ) -> None:
         self.api = api
         self.envd = envd
         self.gateway_limit = gateway_limit
+        self.query = query
         self.templates = set(templates)
         self.unknown_template = unknown_template
         self.key = f"e2b_{secrets.token_hex(20)}"

@@ -109,7 +109,8 @@ class Control:
             states = ["running"]
         found = [r for r in found if r.state in states]
         # Names and values are quoted once more inside the value.
-        for name, value in urllib.parse.parse_qsl(query.get("metadata", "")):
+        wanted = query.get("metadata", "") if self._cloud.query else ""
+        for name, value in urllib.parse.parse_qsl(wanted):
             name, value = urllib.parse.unquote(name), urllib.parse.unquote(value)
             found = [r for r in found if r.metadata.get(name) == value]
         if template := query.get("template"):

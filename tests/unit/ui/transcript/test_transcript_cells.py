@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sandbox_chat.ui.transcript.cells import (
@@ -41,6 +41,7 @@ def test_wrapping_loses_nothing_but_spaces(text: str, width: int) -> None:
 
 
 @given(TEXT.map(lambda text: text.replace("\n", "")), st.integers(2, 30))
+@example("\u200d\u200d世a", 2)
 def test_wrapping_code_keeps_every_character(text: str, width: int) -> None:
     rows = wrap_code([Run(text)], width)
     assert "".join(rows_text(rows)) == text
