@@ -22,7 +22,7 @@ from support import docker_daemon
 from support.docker_daemon import Daemon
 from support.sandboxes import PATIENCE, alive, until
 
-from sandbox_chat.sandbox import docker_list
+from sandbox_chat.sandbox import docker_list, remote
 from sandbox_chat.sandbox.base import SandboxUnavailable
 from sandbox_chat.sandbox.docker import LOADER, DockerSandbox
 from sandbox_chat.settings import Settings
@@ -165,13 +165,7 @@ def test_what_a_crash_has_left_is_found_and_ended(docker: Daemon, tmp_path: Path
         assert mine.started.tzinfo is not None
     assert gone(docker, name, PATIENCE)
     # As if the machine's daemon had kept one of a program that is no more.
-    labels = {
-        "app": "sandbox-chat",
-        "session": "s2",
-        "host": docker_list_host(),
-        "pid": "1",
-        "started": "x-1",
-    }
+    labels = {**remote.marks("s2", ""), "pid": "999999999"}
     options = [part for key, value in labels.items() for part in ("--label", f"{key}={value}")]
     left = docker.call("create", "--network", "none", *options, docker.image, "sleep", "600").strip()
     stranger = docker.call("create", "--network", "none", docker.image, "sleep", "600").strip()
@@ -182,12 +176,6 @@ def test_what_a_crash_has_left_is_found_and_ended(docker: Daemon, tmp_path: Path
         assert docker_list.leftovers(settings) == []
     finally:
         docker.call("rm", "--force", left, stranger, check=False)
-
-
-def docker_list_host() -> str:
-    from sandbox_chat.sandbox.remote import marks
-
-    return marks("", "")["host"]
 
 
 def test_a_daemon_that_ends_is_said(docker: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:

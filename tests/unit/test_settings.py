@@ -137,12 +137,12 @@ def test_every_setting_can_be_set_by_its_variable_and_its_name(sources: Sources)
 def test_env_files_as_people_write_them(sources: Sources) -> None:
     sources.env_file(
         b"\xef\xbb\xbf# a comment\r\nexport ANTHROPIC_API_KEY='" + CANARY.encode() + b"'\r\n\r\n"
-        b'CLAUDE_MODEL = "my-model" # trailing\r\nE2B_DOMAIN=${HOME}\nSANDBOX_CHAT_DEMO\nOTHER_THING=1\n'
+        b'CLAUDE_MODEL = "my-model" # trailing\r\nSANDBOX_CHAT_E2B_TAG=${HOME}\nSANDBOX_CHAT_DEMO\nOTHER_THING=1\n'
     )
     found = sources.load()
     assert found.anthropic_api_key.reveal() == CANARY
     assert found.model == "my-model"
-    assert found.e2b_domain == "${HOME}"  # nothing is filled in from the environment
+    assert found.e2b_tag == "${HOME}"  # nothing is filled in from the environment
     assert found.demo is False
     assert found.warnings == ()
 
@@ -498,3 +498,13 @@ def test_the_table_names_every_variable() -> None:
 
 def test_shown_values_are_short() -> None:
     assert len(values.shown("word " * 100)) < 100
+
+
+@pytest.mark.parametrize(
+    "wrong", ["https://cloud.example.com", "cloud.example.com/path", "a b", "x?y", "a@b"]
+)
+def test_a_domain_is_no_address(sources: Sources, wrong: str) -> None:
+    with pytest.raises(ConfigError, match=r"E2B_DOMAIN .* must be a name such as"):
+        sources.load(E2B_DOMAIN=wrong)
+    for right in ("cloud.example.com", "cloud.example.com:8443", "localhost"):
+        assert sources.load(E2B_DOMAIN=right).e2b_domain == right

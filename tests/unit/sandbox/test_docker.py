@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import signal
@@ -79,7 +80,13 @@ def test_marks_tell_whose_it_is(tmp_path: Path) -> None:
     assert labels["pid"] == str(os.getpid())
 
 
-@pytest.mark.parametrize("name", ["host", "container:other", "ns:/proc/1/ns/net", "--privileged"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "host", "HOST", "container:other", "ns:/proc/1/ns/net", "--privileged", "name=host", "name=host,alias=x", "a b",
+        "pasta", "slirp4netns:allow_host_loopback=true", "slirp4netns", "a,b", "../x",
+    ],
+)  # fmt: skip
 def test_a_network_that_undoes_the_isolation_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(SandboxUnavailable, match="SANDBOX_CHAT_DOCKER_NETWORK"):
         docker.arguments(settings(tmp_path, docker_network=name), "n", "s")
@@ -117,6 +124,17 @@ def test_a_shared_folder_is_never_roots(tmp_path: Path) -> None:
     assert found["--mount"] == [f"type=bind,source={folder},target=/workspace"]
     with pytest.raises(SandboxUnavailable, match="cannot be shared"):
         docker.user_id(settings(data), Path("/"))
+
+
+def test_a_shared_folder_may_have_any_name(tmp_path: Path) -> None:
+    """What Docker and Podman read there are comma-separated values."""
+    folder = tmp_path / 'a,readonly=false "b"'
+    folder.mkdir()
+    if os.geteuid() == 0:
+        os.chown(folder, 4321, 4321)
+    found = options(docker.arguments(settings(tmp_path / "data", sandbox_workspace=folder), "n", "s"))
+    (row,) = csv.reader(found["--mount"])
+    assert row == ["type=bind", f"source={folder}", "target=/workspace"]
 
 
 def test_the_box_holds_the_whole_guest(tmp_path: Path) -> None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
+import psutil
 import pytest
+from support.sandboxes import PATIENCE, until
 
 from sandbox_chat import cli
 from sandbox_chat.sandbox import docker_build, docker_list, docker_program
@@ -40,6 +46,13 @@ def stand_in(folder: Path, script: str) -> Settings:
         ("docker: Error response from daemon: network nowhere not found.", "network create"),
         ('exec: "python3": executable file not found in $PATH: unknown.', "has no python3"),
         ("ModuleNotFoundError: No module named 'IPython'", "lacks a package"),
+        (
+            'Failed to initialize: unable to resolve docker endpoint: context "x": context not found',
+            "DOCKER_CONTEXT",
+        ),
+        ("unable to resolve docker endpoint: invalid bind address format: foo://bar", "DOCKER_HOST"),
+        ("this Python is too old: 3.9.2", "needs 3.11 or newer"),
+        ("It did not answer within 30 s.", "SANDBOX_CHAT_START_TIMEOUT"),
         ("write /var/lib/docker/tmp: no space left on device", "system prune"),
         ("something that nobody has seen before", "something that nobody has seen before"),
     ],
@@ -58,6 +71,31 @@ def test_a_named_image_is_pulled_not_built() -> None:
 def test_a_program_that_does_not_answer_is_said(tmp_path: Path) -> None:
     with pytest.raises(SandboxError, match="did not answer within"):
         docker_program.call(stand_in(tmp_path, "exec sleep 60"), ["ps"], timeout=0.3)
+
+
+def test_a_program_that_does_not_answer_leaves_nothing_behind(tmp_path: Path) -> None:
+    chosen = stand_in(tmp_path, f"sh -c 'echo $$ > {tmp_path}/pid; exec sleep 600' &\nwait")
+    with pytest.raises(SandboxError, match="did not answer within"):
+        docker_program.call(chosen, ["ps"], timeout=2.0)
+    number = int((tmp_path / "pid").read_text())
+    assert until(lambda: not psutil.pid_exists(number) or psutil.Process(number).status() == "zombie")
+
+
+@pytest.mark.parametrize(
+    "name", ["--privileged", "Foo Bar", "a:b:c", "", "x\ny", "UPPER", "a" * 500, "-x", "a b"]
+)
+def test_what_is_no_name_of_an_image_is_refused(name: str) -> None:
+    with pytest.raises(SandboxUnavailable, match="is not the name of an image"):
+        docker_program.check_name(name, "--tag")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["python:3.12-slim", "sandbox-chat:0.1.0", "ghcr.io/a/b_c:v1", "localhost:5000/x", "x@sha256:" + "a" * 64, "a" * 64, "sha256:" + "b" * 64],
+)  # fmt: skip
+def test_names_of_images_are_taken(name: str) -> None:
+    assert docker_program.check_name(name, "--tag") == name
+    assert docker_program.check_name(docker_program.default_image(), "")
 
 
 def test_a_missing_program_is_said(tmp_path: Path) -> None:
@@ -96,6 +134,31 @@ def test_ours_are_told_from_those_of_a_crashed_run(tmp_path: Path) -> None:
 def test_a_list_of_nonsense_is_said(tmp_path: Path) -> None:
     with pytest.raises(SandboxError, match="makes no sense"):
         docker_list.list_containers(listed(tmp_path, "not json"))
+
+
+@pytest.mark.parametrize("said", ["5", "-x --all", "a\\000b", "garbage"])
+def test_a_program_that_is_not_docker_is_said(tmp_path: Path, said: str) -> None:
+    with pytest.raises(SandboxError, match="makes no sense"):
+        docker_list.list_containers(stand_in(tmp_path, f"printf -- '{said}'"))
+    with pytest.raises(SandboxError, match="makes no sense"):
+        docker_list.list_containers(listed(tmp_path, "5"))
+
+
+def test_a_daemon_that_ends_between_two_questions_is_said(tmp_path: Path) -> None:
+    said = "Cannot connect to the Docker daemon. Is the docker daemon running?"
+    chosen = stand_in(
+        tmp_path, f'[ "$1" = ps ] && echo {"a" * 64} && exit 0; echo "[]"; echo "{said}" >&2; exit 1'
+    )
+    with pytest.raises(SandboxUnavailable, match="Start it"):
+        docker_list.list_containers(chosen)
+
+
+def test_why_one_could_not_be_ended_is_said(tmp_path: Path) -> None:
+    rows = json.dumps([entry({"app": "sandbox-chat"})])
+    (tmp_path / "rows").write_text(rows)
+    script = f'case $1 in ps) echo {"a" * 64};; rm) echo "the disk is on fire" >&2; exit 1;; *) cat {tmp_path}/rows;; esac'
+    with pytest.raises(SandboxError, match="the disk is on fire"):
+        docker_list.kill(stand_in(tmp_path, script), ["a" * 64])
 
 
 def test_only_ours_are_killed(tmp_path: Path) -> None:
@@ -193,3 +256,42 @@ def test_the_image_is_packed_with_the_program() -> None:
         if line[:1] != "#"
     }
     assert wanted == {"ipython", "matplotlib-inline", "numpy", "pandas", "matplotlib"}
+
+
+def test_a_build_that_is_asked_to_end_leaves_nothing_behind(tmp_path: Path) -> None:
+    stand_in(tmp_path, f"echo $$ > {tmp_path}/pid; echo a step; exec sleep 600")
+    room = tmp_path / "room"
+    room.mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-m", "sandbox_chat", "docker", "build"],
+        env={
+            **os.environ,
+            "SANDBOX_CHAT_DOCKER_COMMAND": str(tmp_path / "containers"),
+            "SANDBOX_CHAT_CONFIG_DIR": str(tmp_path),
+            "TMPDIR": str(room),
+        },
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as program:
+        assert program.stderr is not None
+        while "a step" not in program.stderr.readline():
+            assert program.poll() is None
+        assert list(room.iterdir())
+        program.send_signal(signal.SIGTERM)
+        _, said = program.communicate(timeout=PATIENCE)
+    assert program.returncode == 128 + signal.SIGTERM
+    assert "Traceback" not in said
+    assert list(room.iterdir()) == []
+    number = int((tmp_path / "pid").read_text())
+    assert until(lambda: not psutil.pid_exists(number))
+
+
+def test_a_build_without_room_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "x")
+
+    monkeypatch.setattr(docker_build, "_fill", full)
+    with pytest.raises(SandboxUnavailable, match=r"No space left on device \(x\).*TMPDIR"):
+        docker_build.build(stand_in(tmp_path, "exit 1"))
