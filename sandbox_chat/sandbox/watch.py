@@ -26,6 +26,8 @@ ASLEEP_PAUSE = 1.0
 ASLEEP_AFTER = 30.0
 _SHARE = 20  # a look may take one part in so many of the time
 _LONGEST = 0.5
+_BURST = 0.01  # seconds: a run of this length may have started very many processes
+_BURST_SHARE = 10  # and is looked at once more at its end where that costs it at most a tenth
 _CLOSE_ENOUGH = 0.7  # part of the memory limit from which it is counted exactly
 _STIR = (
     0.05  # processor seconds used between two looks that show that something runs although no code was sent
@@ -76,6 +78,7 @@ class Watch:
         self._quiet_since = time.monotonic()
         self._reason = ""
         self._most_threads = 0
+        self._began = self._cost = 0.0
         self._refused_before = 0
         self._cpu = _Clock()
         self._swap = tree.swap_in_use()
@@ -121,6 +124,7 @@ class Watch:
         with self._lock:
             asleep = not self._running and time.monotonic() - self._quiet_since > ASLEEP_AFTER
             self._running = True
+            self._began = time.monotonic()
             self._cpu.restart()
             self._most_threads = 0
             if self._group is not None:
@@ -132,9 +136,10 @@ class Watch:
         """A run has ended. Returns true when it came up to the limit of processes."""
         with self._lock:
             self._running = False
-            self._quiet_since = time.monotonic()
+            self._quiet_since = now = time.monotonic()
             near = self._most_threads >= self._bounds.processes // 2
-        if near:  # there may have been more since the last look
+            long = now - self._began > max(_BURST, self._cost * _BURST_SHARE)
+        if near or long:  # there may have been more since the last look: a burst of forks needs no 30 ms
             with contextlib.suppress(OSError, ValueError, IndexError):
                 self._usage()
         with self._lock:
@@ -201,10 +206,12 @@ class Watch:
     def _usage(self) -> tuple[cgroups.Group | None, tree.Usage]:
         with self._lock:
             group = self._group
+        started = time.monotonic()
         with self._looking:
             used = self._tree.usage(group.pids() if group is not None else None)
         with self._lock:
             self._most_threads = max(self._most_threads, used.threads)
+            self._cost = time.monotonic() - started
         return group, used
 
     def _look_at_memory(self, used: tree.Usage) -> str:
