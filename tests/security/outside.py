@@ -100,6 +100,12 @@ def state() -> dict[str, str]:
     return found
 
 
+def _remove_if_empty(folder: Path) -> None:
+    """Remove ``folder``, unless another run of these tests has things of its own in it."""
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
 @contextmanager
 def prepared() -> Iterator[Outside]:
     """Put the things outside in place, and take them away afterwards."""
@@ -174,7 +180,7 @@ def _bait_places(stack: contextlib.ExitStack, token: str) -> list[Path]:
         with contextlib.suppress(OSError):
             if not parent.exists() and os.access(parent.parent, os.W_OK):
                 parent.mkdir()
-                stack.callback(parent.rmdir)
+                stack.callback(_remove_if_empty, parent)
             if os.access(parent, os.W_OK) and not (parent / name).exists():
                 places.append(parent / name)
     return places
