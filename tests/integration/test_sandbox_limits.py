@@ -132,6 +132,7 @@ async def test_many_files_count_as_memory(tmp_path: Path) -> None:
         assert "200 MB of memory together" in done.error.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["local", "unsafe-local"])
 async def test_processor_time_of_all_processes(tmp_path: Path, kind: str) -> None:
     with a_worker(tmp_path, sandbox=kind, sandbox_cpu_seconds=2) as worker:

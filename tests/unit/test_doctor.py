@@ -340,6 +340,7 @@ def test_a_check_that_fails_itself_is_a_problem(
     assert "problem  isolation: the check failed (RuntimeError: with [secret] and ␛[2J)" in shown
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_no_credential_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "E2B_API_KEY"):
