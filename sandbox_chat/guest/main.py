@@ -123,7 +123,8 @@ def answer(shell: Shell, sock: socket.socket, config: dict[str, Any]) -> NoRetur
             with contextlib.suppress(
                 Exception
             ):  # code may have used up all descriptors, or replaced os.listdir
-                processes.bury_many()
+                if processes.bury_many():
+                    link.send({"op": "cleared", "id": number})
                 before = processes.others(alone=alone)
                 if alone:
                     link.on_stop = functools.partial(processes.freeze_if_many, processes.last_id())

@@ -13,6 +13,7 @@ Host to guest
 Guest to host
     ``{"op": "hello", "protocol", "python"}``: once, when ready.
     ``{"op": "display", "id", "result", "text": {mime: text}, "sizes": [[mime, bytes], …]}`` + those bytes.
+    ``{"op": "cleared", "id"}``: before that run's code, when ended processes that an earlier run left were cleared away.
     ``{"op": "done", "id", "error": {"name", "value", "traceback"} | null}``.
     ``{"op": "reply", "id", …}`` + bytes, or ``{"op": "reply", "id", "problem"}`` with a sentence.
     ``{"op": "late", "id", "stream", "text"}``: a thread of an ended run wrote something.

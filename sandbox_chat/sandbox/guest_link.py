@@ -213,6 +213,8 @@ class GuestLink(Wire):
                 number, stream, text = message.get("id"), message.get("stream"), message.get("text")
                 if isinstance(number, int) and stream in STREAMS and isinstance(text, str):
                     self._late(number, cast("Stream", stream), text)
+            elif message.get("op") == "cleared":
+                self._channel.cleared()
             else:
                 kept.append((message, blob))
         return kept

@@ -180,7 +180,10 @@ class GuestSandbox:
             return None, channel
         root: int = getattr(started, "root_pid", 0) or started.process.pid
         watch = Watch(root, bounds, channel.kill)
-        return watch, dataclasses.replace(channel, ended=lambda: watch.explain(channel.ended()))
+        said = dataclasses.replace(
+            channel, ended=lambda: watch.explain(channel.ended()), cleared=watch.count_afresh
+        )
+        return watch, said
 
     def _finish(self) -> None:
         with self._lock:

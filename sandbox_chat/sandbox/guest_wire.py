@@ -46,6 +46,8 @@ class Channel:
     stderr: int
     kill: Callable[[], None]
     ended: Callable[[], str]
+    cleared: Callable[[], None] = lambda: None
+    """Called when the guest has cleared away ended processes of earlier runs, before it runs new code."""
 
 
 class Wire:

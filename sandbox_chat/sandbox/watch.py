@@ -77,7 +77,7 @@ class Watch:
         self._running = False
         self._quiet_since = time.monotonic()
         self._reason = ""
-        self._most_threads = 0
+        self._most_threads = self._counting = 0
         self._began = self._cost = 0.0
         self._refused_before = 0
         self._cpu = _Clock()
@@ -126,11 +126,20 @@ class Watch:
             self._running = True
             self._began = time.monotonic()
             self._cpu.restart()
-            self._most_threads = 0
+            self._count_afresh()
             if self._group is not None:
                 self._refused_before = self._group.refused_processes()
         if asleep:
             self._wake.set()
+
+    def count_afresh(self) -> None:
+        """Forget how many processes were seen: they were those of an earlier run, which are gone now."""
+        with self._lock:
+            self._count_afresh()
+
+    def _count_afresh(self) -> None:
+        self._most_threads = 0
+        self._counting += 1  # a look that began before this does not count
 
     def end(self) -> bool:
         """A run has ended. Returns true when it came up to the limit of processes."""
@@ -205,12 +214,13 @@ class Watch:
 
     def _usage(self) -> tuple[cgroups.Group | None, tree.Usage]:
         with self._lock:
-            group = self._group
+            group, counting = self._group, self._counting
         started = time.monotonic()
         with self._looking:
             used = self._tree.usage(group.pids() if group is not None else None)
         with self._lock:
-            self._most_threads = max(self._most_threads, used.threads)
+            if counting == self._counting:
+                self._most_threads = max(self._most_threads, used.threads)
             self._cost = time.monotonic() - started
         return group, used
 

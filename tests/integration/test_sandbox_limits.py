@@ -13,6 +13,7 @@ from support.sandboxes import PATIENCE, a_worker, until
 
 from sandbox_chat.sandbox import cgroups
 from sandbox_chat.sandbox.base import Execution, SandboxFileError
+from sandbox_chat.sandbox.watch import Watch
 from sandbox_chat.sandbox.worker import SandboxWorker
 
 MEMORY = "used more than 400 MB of memory together (SANDBOX_CHAT_SANDBOX_MEMORY_MB)"
@@ -166,6 +167,23 @@ async def test_too_many_processes_is_named(worker: SandboxWorker, code: str) -> 
     await run(worker, "import time; time.sleep(1.5)")
     done = await run(worker, "import subprocess; subprocess.run(['true']).returncode, kept")
     assert (done.result_text, done.notes) == ("(0, 7)", ()), done
+
+
+async def test_ended_processes_of_an_earlier_run_are_not_counted_for_the_next(
+    worker: SandboxWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even when they are looked at in the moment before the sandbox clears them away."""
+    begin = Watch.begin
+
+    def begin_and_look(watch: Watch) -> None:
+        begin(watch)
+        watch.look()
+
+    done = await run(worker, "import os\nfor i in range(100):\n  if os.fork() == 0: os._exit(0)")
+    assert "the limit of 60 processes and threads was reached" in named(done)
+    monkeypatch.setattr(Watch, "begin", begin_and_look)
+    done = await run(worker, "import subprocess; subprocess.run(['true']).returncode")
+    assert (done.result_text, done.notes) == ("0", ()), done
 
 
 @pytest.mark.slow
