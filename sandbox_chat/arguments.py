@@ -22,7 +22,7 @@ ALLOWED = ("overwrite",)
 """What ``run --allow`` may name."""
 
 _OPTIONS = (
-    "--demo", "--model", "--sandbox", "--images", "--theme", "--log", "--resume", "--json", "--version", "--help",
+    "--demo", "--model", "--sandbox", "--images", "--theme", "--plain", "--log", "--resume", "--json", "--version", "--help",
     "--base", "--wheels", "--tag", "--quiet", "--left", "--all", "--attach", "--allow",
 )  # fmt: skip
 
@@ -83,9 +83,11 @@ def build_parser() -> argparse.ArgumentParser:
         "--sandbox", metavar="KIND", help="where code runs: local, e2b, docker, off, unsafe-local"
     )
     group.add_argument(
-        "--images", metavar="HOW", help="how pictures are drawn: auto, kitty, sixel, half, off"
+        "--images",
+        metavar="HOW",
+        help="how pictures are drawn: auto, kitty, sixel, iterm, sharp, symbols, half, ascii, off",
     )
-    group.add_argument("--theme", metavar="NAME", help="colours: dark or light")
+    group.add_argument("--theme", metavar="NAME", help="colours: auto, dark, light, contrast, terminal")
     group.add_argument("--log", metavar="FILE", help="write a log (it never holds a credential)")
     resume = _Parser(add_help=False, argument_default=argparse.SUPPRESS)
     resume.add_argument(
@@ -96,12 +98,17 @@ def build_parser() -> argparse.ArgumentParser:
         help="go on with a session: the newest, or the one named",
     )
 
+    plain = _Parser(add_help=False, argument_default=argparse.SUPPRESS)
+    plain.add_argument(
+        "--plain", action="store_true", help="chat line by line, for screen readers: nothing is drawn"
+    )
+
     parser = _Parser(
         prog=PROGRAM,
         description="Chat with Claude in the terminal and watch it run code in a sandbox.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        parents=[common, resume],
+        parents=[common, resume, plain],
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")

@@ -73,20 +73,20 @@ def _flush(code: int) -> int:
 
 def _run(options: argparse.Namespace, loaded: list[Settings]) -> int:
     """Choose the face and start it. ``loaded`` receives the settings, for a crash report."""
-    if options.command is None and (problem := _terminal_problem()):
-        say(problem)
-        return USAGE
-
     from sandbox_chat import settings as settings_module
 
-    overrides = {name: getattr(options, name, None) for name in OVERRIDES}
+    overrides = {name: getattr(options, name, None) for name in (*OVERRIDES, "plain")}
     if options.command == "doctor":
         from sandbox_chat import doctor
+        from sandbox_chat.ui.face import faults
 
-        return doctor.run(overrides, as_json=options.json)
+        return doctor.run(overrides, as_json=options.json, faults=faults)
 
     settings = settings_module.load(overrides)
     loaded.append(settings)
+    if options.command is None and not settings.plain and (problem := _terminal_problem()):
+        say(problem)
+        return USAGE
     if options.command == "sessions":
         from sandbox_chat import sessions
 
@@ -126,6 +126,11 @@ def _run(options: argparse.Namespace, loaded: list[Settings]) -> int:
             allow=options.allow,
         )
 
+    if settings.plain:
+        from sandbox_chat import linear
+
+        return linear.run(settings, resume=resume)
+
     from sandbox_chat import ui
 
     return ui.run(settings, resume=resume)
@@ -141,7 +146,9 @@ def _session_to_resume(wanted: str | None, root: Path) -> str | None:
 
 def _terminal_problem() -> str:
     """Return why the chat cannot be drawn here, empty if it can. Textual draws on stderr, so that counts too."""
-    instead = f'Without one, use: {PROGRAM} run "your prompt"'
+    if os.environ.get("TEXTUAL_DRIVER"):
+        return ""  # textual-serve: a web page is the terminal
+    instead = f'Without one, use: {PROGRAM} run "your prompt", or {PROGRAM} --plain'
     for stream, name in ((sys.stdin, "input"), (sys.stdout, "output"), (sys.stderr, "error output")):
         if stream is None or stream.closed or not stream.isatty():
             return f"The chat needs a terminal, and the {name} is not one. {instead}"

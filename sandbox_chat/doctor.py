@@ -12,7 +12,7 @@ import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -41,12 +41,20 @@ class Check:
     advice: str = ""
 
 
-def run(overrides: Mapping[str, Any], *, as_json: bool = False) -> int:
-    """Print all checks; return 0 when a chat would work, else 1. ``overrides`` as for ``settings.load``."""
+def run(
+    overrides: Mapping[str, Any],
+    *,
+    as_json: bool = False,
+    faults: Callable[[Settings], Sequence[str]] = lambda _: (),
+) -> int:
+    """Print all checks; return 0 when a chat would work, else 1. ``overrides`` as for ``settings.load``.
+
+    ``faults`` says what is wrong with settings that only the interface understands.
+    """
     checks = []
     if not as_json:
         _write(f"sandbox-chat {__version__}\n")
-    for check in check_all(overrides):
+    for check in check_all(overrides, faults):
         checks.append(check)
         if not as_json:
             _write(_lines(check))
@@ -73,11 +81,15 @@ def _lines(check: Check) -> str:
     return lines + (f"         → {check.advice}\n" if check.advice else "")
 
 
-def check_all(overrides: Mapping[str, Any]) -> Iterator[Check]:
+def check_all(
+    overrides: Mapping[str, Any], faults: Callable[[Settings], Sequence[str]] = lambda _: ()
+) -> Iterator[Check]:
     """Yield all checks, one by one as they are done. A check that fails itself is a problem, not an end."""
     try:
         settings = load(overrides)
         yield from _configuration(settings)
+        for fault in faults(settings):
+            yield Check("keys", "note", clean(fault))
     except ConfigError as error:
         settings = Settings()
         yield Check(

@@ -320,6 +320,7 @@ class Engine:
             endpoint=endpoint,
             worker=self._worker,
             save_picture=self._journal.save_picture,
+            save_file=self._journal.save_file,
             emit=self.emit,
             home=self._agent_home(),
             earlier=self._earlier,

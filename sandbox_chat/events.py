@@ -28,6 +28,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal, get_args
 
+from sandbox_chat.sgr import Styles, valid_styles
+
 Stream = Literal["stdout", "stderr"]
 NoticeLevel = Literal["info", "warning", "error"]
 Component = Literal["agent", "sandbox"]
@@ -161,13 +163,20 @@ class ToolStarted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ToolOutput(Event):
-    """Output of a tool call, as it comes. ``late``: a thread of its code wrote it after the call had ended."""
+    """Output of a tool call, as it comes. ``late``: a thread of its code wrote it after the call had ended.
+
+    ``rewind`` characters of what was shown of that stream (and as late as this) are withdrawn before ``text`` is
+    added: a progress line was written over. ``styles`` are colours and weights in ``text``: start, end, and words
+    such as ``bold red on-#102030`` (see ``sgr.py``); they are in order and do not overlap.
+    """
 
     type: ClassVar[str] = "tool_output"
     tool_use_id: str
     stream: Stream
     text: str
     late: bool = False
+    rewind: int = 0
+    styles: Styles = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +199,35 @@ class ImageContent:
     height: int
 
 
-Content = TextContent | ImageContent
+@dataclass(frozen=True, slots=True)
+class TableContent:
+    """A data frame among a tool's results, bounded: cells as text, the names of the columns apart.
+
+    ``row_count`` and ``column_count`` are those of the data frame itself; what is here may be less.
+    ``result``: it is the value of the last expression, so the text of the answer shows it too.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    row_count: int
+    column_count: int
+    result: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FileContent:
+    """A result that only another program can show, saved at ``path`` (see ``ImageContent``); ``size`` in bytes.
+
+    ``title`` says in a few words what it is.
+    """
+
+    path: str
+    mime: str
+    size: int
+    title: str
+
+
+Content = TextContent | ImageContent | TableContent | FileContent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -394,11 +431,22 @@ def to_json(event: Event) -> str:
     )
 
 
+def content_dict(part: Content) -> dict[str, Any]:
+    """Return the JSON form of a part of a result."""
+    if isinstance(part, TextContent):
+        return {"type": "text", "text": part.text}
+    if isinstance(part, ImageContent):
+        return {"type": "image", **dataclasses.asdict(part)}
+    # ``text`` is for programs of an earlier version, which take what they do not know for text.
+    if isinstance(part, TableContent):
+        words = f"[table of {part.row_count} × {part.column_count}]"
+        return {"type": "table", "text": words, **dataclasses.asdict(part)}
+    return {"type": "file", "text": f"[{part.title}: {part.path}]", **dataclasses.asdict(part)}
+
+
 def _plain(value: Any) -> Any:
-    if isinstance(value, TextContent):
-        return {"type": "text", "text": value.text}
-    if isinstance(value, ImageContent):
-        return {"type": "image", **dataclasses.asdict(value)}
+    if isinstance(value, TextContent | ImageContent | TableContent | FileContent):
+        return content_dict(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):
@@ -421,9 +469,19 @@ def from_dict(data: Mapping[str, Any]) -> Event | None:
         for item in dataclasses.fields(cls):
             if item.name in data:
                 values[item.name] = _revive(item.name, str(item.type), data[item.name])
-        return cls(**values)
+        event = cls(**values)
+        if isinstance(event, ToolOutput):
+            _check_output(event)
+        return event
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"not a valid {cls.type} event: {error}") from error
+
+
+def _check_output(event: ToolOutput) -> None:
+    if event.rewind < 0:
+        raise TypeError("rewind is negative")
+    if event.styles and not valid_styles(event.styles, len(event.text)):
+        raise TypeError("styles are not those of the text")
 
 
 def from_json(line: str) -> Event | None:
@@ -466,7 +524,9 @@ def _revive(name: str, kind: str, value: Any) -> Any:
     if name == "models":
         return tuple(_model_use(part) for part in value)
     if name == "content":
-        return tuple(_content(part) for part in value)
+        return tuple(found for part in value if (found := _content(part)) is not None)
+    if name == "styles":
+        return tuple((int(start), int(end), str(words)) for start, end, words in value)
     if name == "choices":
         return tuple(Choice(str(part["name"]), str(part["key"]), str(part["label"])) for part in value)
     return value
@@ -481,7 +541,20 @@ def _model_use(part: Mapping[str, Any]) -> ModelUse:
     return ModelUse(str(part["model"]), _usage(part["usage"]), cost)
 
 
-def _content(part: Mapping[str, Any]) -> Content:
-    if part["type"] == "image":
-        return ImageContent(str(part["path"]), str(part["mime"]), int(part["width"]), int(part["height"]))
-    return TextContent(str(part["text"]))
+def _content(part: Mapping[str, Any]) -> Content | None:
+    match part["type"]:
+        case "image":
+            return ImageContent(str(part["path"]), str(part["mime"]), int(part["width"]), int(part["height"]))
+        case "table":
+            return TableContent(
+                tuple(str(name) for name in part["columns"]),
+                tuple(tuple(str(cell) for cell in row) for row in part["rows"]),
+                int(part["row_count"]),
+                int(part["column_count"]),
+                part.get("result") is True,
+            )
+        case "file":
+            return FileContent(str(part["path"]), str(part["mime"]), int(part["size"]), str(part["title"]))
+        case "text":
+            return TextContent(str(part["text"]))
+    return TextContent(part["text"]) if isinstance(part.get("text"), str) else None

@@ -10,81 +10,26 @@ import contextlib
 import io
 import os
 import queue
-import signal
 import sys
 import time
-from collections.abc import Callable, Collection, Sequence
-from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, TextIO
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, TextIO
 
 from sandbox_chat.events import ApprovalRequested, Attached, Event, SessionFinished, TurnFinished
+from sandbox_chat.interrupts import INTERRUPTED, Leave, Signals
 from sandbox_chat.printers import JsonPrinter, PlainPrinter, Printer
 from sandbox_chat.settings import ConfigError, Settings
 
 if TYPE_CHECKING:
     from sandbox_chat.engine import Engine
 
-OK, FAILED, INTERRUPTED, PIPE_CLOSED = 0, 1, 130, 141
+OK, FAILED, PIPE_CLOSED = 0, 1, 141
 
 ALLOWED = {"overwrite": "replace"}
 """What ``--allow`` may name, and the answer that it stands for. Other questions get their default."""
 
 PROMPT_LIMIT = 2_000_000
 """Characters of the longest prompt that is accepted: beyond any model's context, so surely a mistake."""
-
-
-class _Leave(BaseException):
-    """Raised by a signal: leave now, with this exit code. The way out still closes everything."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
-
-
-class _Signals:
-    """Signals while a turn runs.
-
-    The first SIGINT calls ``on_interrupt``; a second, and SIGTERM and SIGHUP at once, raise
-    ``_Leave`` in the main thread, but never while ``held``. Signals that the parent told us to
-    ignore (``nohup``, a background job) stay ignored.
-    """
-
-    def __init__(self, on_interrupt: Callable[[], None]) -> None:
-        self._on_interrupt = on_interrupt
-        self._before: dict[int, Any] = {}
-        self.interrupted_at = 0.0
-        self.held = False
-
-    def __enter__(self) -> _Signals:
-        handlers = {signal.SIGINT: self._interrupt, signal.SIGTERM: self._leave}
-        if hasattr(signal, "SIGHUP"):
-            handlers[signal.SIGHUP] = self._leave
-        for number, handler in handlers.items():
-            before = signal.getsignal(number)
-            if before is not signal.SIG_IGN:
-                self._before[number] = before
-                signal.signal(number, handler)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
-        for number, before in self._before.items():
-            signal.signal(number, before)
-
-    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
-        if self.interrupted_at:
-            self._raise(INTERRUPTED)
-            return
-        self.interrupted_at = time.monotonic()
-        self._on_interrupt()
-
-    def _leave(self, number: int, _frame: FrameType | None) -> None:
-        self._raise(128 + number)
-
-    def _raise(self, code: int) -> None:
-        if not self.held:
-            raise _Leave(code)
 
 
 def read_prompt(argument: str) -> str:
@@ -150,7 +95,7 @@ def run(
     events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
     engine: Engine | None = None
     # Only a mark is put from the signal handler: it may run in the middle of anything.
-    signals = _Signals(on_interrupt=lambda: events.put(None))
+    signals = Signals(on_interrupt=lambda: events.put(None))
     try:
         with signals:
             code = OK
@@ -167,7 +112,7 @@ def run(
                     signals=signals,
                     patience=settings.close_timeout,
                 )
-            except _Leave as leave:
+            except Leave as leave:
                 code = leave.code
             except OSError as error:  # only stdout and stderr are written here
                 code = PIPE_CLOSED if isinstance(error, BrokenPipeError) else _cannot_write(error)
@@ -177,7 +122,7 @@ def run(
                     engine.close()
                 signals.held = False
             return _print_rest(events, printer, code)
-    except _Leave as leave:  # a signal just between two of these steps
+    except Leave as leave:  # a signal just between two of these steps
         if engine is not None:
             engine.close()
         return leave.code
@@ -206,7 +151,7 @@ def _follow(
     allow: Collection[str],
     events: queue.SimpleQueue[Event | None],
     printer: Printer,
-    signals: _Signals,
+    signals: Signals,
     patience: float,
 ) -> int:
     """Attach, send, and print events until the turn is finished; return its exit code.
@@ -258,7 +203,7 @@ def _print_rest(events: queue.SimpleQueue[Event | None], printer: Printer, code:
             return code or _cannot_write(error)
         _abandon(sys.stdout)
         return code or PIPE_CLOSED
-    except _Leave as leave:
+    except Leave as leave:
         _abandon(sys.stdout)
         return leave.code
     return code

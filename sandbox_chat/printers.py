@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import Protocol, TextIO
 
+from sandbox_chat.ansi import Piece
 from sandbox_chat.events import (
     ApprovalAnswered,
     ApprovalRequested,
     Attached,
     Event,
+    FileContent,
     ImageContent,
     Notice,
     Progress,
     Retry,
+    SessionFinished,
     SessionStarted,
     Text,
     TextDelta,
@@ -22,6 +27,7 @@ from sandbox_chat.events import (
     TurnFinished,
     to_json,
 )
+from sandbox_chat.kept import Kept
 from sandbox_chat.plain import (
     answer_text,
     attached_text,
@@ -32,9 +38,11 @@ from sandbox_chat.plain import (
     limit_notes,
     outcome,
     progress_text,
+    size_text,
     tool_name,
     turn_line,
 )
+from sandbox_chat.sgr import to_terminal
 from sandbox_chat.text import clean_line
 
 
@@ -58,12 +66,18 @@ class JsonPrinter:
 
 
 class PlainPrinter:
-    """Prints the answer to ``out`` and all that goes with it to ``err``."""
+    """Prints the answer to ``out`` and all that goes with it to ``err``.
+
+    Of background output only whole lines are printed: one that is written over is not settled yet. Its colours
+    are printed to a terminal, unless ``NO_COLOR`` is set.
+    """
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
         self._out = out
         self._err = err
         self._shared = _is_terminal(out) and _is_terminal(err)
+        self._coloured = _is_terminal(err) and not os.environ.get("NO_COLOR")
+        self._late: dict[str, Kept] = {}
         self._open = ""  # what was printed of the block that is being written
         self._blocks = 0
         self._mid_line = False
@@ -88,8 +102,9 @@ class PlainPrinter:
             case ToolFinished():
                 self._tool(event)
             case ToolOutput(late=True):
-                name = self._names.get(event.tool_use_id, "tool")
-                self._aside(f"· {name} background output:\n{indented(event.text)}")
+                kept = self._late.setdefault(event.tool_use_id, Kept())
+                kept.add(event.stream, event.text, event.rewind, event.styles)
+                self._background(event.tool_use_id, kept.take_lines())
             case Progress(over=False):
                 self._aside(f"  {event.label}: {progress_text(event)}")
             case Attached():
@@ -101,8 +116,11 @@ class PlainPrinter:
                     self._aside(f"? {asked.question} → {answer_text(asked, event)}")
             case Notice():
                 self._aside(f"{event.level}: {event.text}")
+            case SessionFinished():
+                self._all_background()
             case TurnFinished():
                 self._end_block()
+                self._all_background()
                 if event.error:
                     self._aside(f"error: {event.error}")
                 self._aside(f"{turn_line(event)} · session {self._session_id}")
@@ -155,17 +173,25 @@ class PlainPrinter:
         for part in event.content:
             if isinstance(part, ImageContent):
                 self._aside(f"  picture {part.width}×{part.height}: {part.path}")
+            elif isinstance(part, FileContent):
+                self._aside(f"  {part.title}, {size_text(part.size)}: {part.path}")
+
+    def _all_background(self) -> None:
+        for tool_use_id, kept in self._late.items():
+            self._background(tool_use_id, kept.take_lines(all_of_it=True))
+        self._late.clear()
+
+    def _background(self, tool_use_id: str, lines: Sequence[Piece]) -> None:
+        if lines:
+            name = self._names.get(tool_use_id, "tool")
+            shown = [to_terminal(line.text, line.styles) if self._coloured else line.text for line in lines]
+            self._aside("\n".join([f"· {name} background output:", *(f"  {line}" for line in shown)]))
 
     def _aside(self, text: str) -> None:
         if self._shared and self._mid_line:
             self._write("\n")
         self._err.write(text + "\n")
         self._err.flush()
-
-
-def indented(text: str) -> str:
-    """Return the lines of a text two columns in, without empty ones at its end."""
-    return "\n".join(f"  {line}" for line in text.rstrip("\n").splitlines())
 
 
 def _is_terminal(stream: TextIO) -> bool:

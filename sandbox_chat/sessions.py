@@ -14,6 +14,7 @@ from sandbox_chat.events import (
     ApprovalRequested,
     Attached,
     Event,
+    FileContent,
     ImageContent,
     Notice,
     Retry,
@@ -30,6 +31,7 @@ from sandbox_chat.events import (
 from sandbox_chat.journal import SessionNotFound, SessionSummary, list_sessions, resolve
 from sandbox_chat.journal.files import Damage, read_events
 from sandbox_chat.journal.index import SHORT_ID
+from sandbox_chat.kept import Kept
 from sandbox_chat.plain import (
     answer_text,
     attached_text,
@@ -37,6 +39,7 @@ from sandbox_chat.plain import (
     cost_text,
     duration_text,
     outcome,
+    size_text,
     tool_name,
     turn_line,
 )
@@ -114,8 +117,8 @@ class _Transcript:
     def __init__(self) -> None:
         self._open = ""
         self._names: dict[str, str] = {}
-        self._live: dict[str, str] = {}
-        self._late: dict[str, str] = {}  # background output that is not written down yet
+        self._live: dict[str, Kept] = {}
+        self._late: dict[str, Kept] = {}  # background output that is not written down yet
         self._ended: dict[str, str] = {}  # names of the calls that have ended
         self._questions: dict[str, ApprovalRequested] = {}
         self._said = ("", "", False)
@@ -132,7 +135,8 @@ class _Transcript:
             yield from self._background()
         match event:
             case ToolOutput(late=True):
-                self._late[event.tool_use_id] = self._late.get(event.tool_use_id, "") + event.text
+                kept = self._late.setdefault(event.tool_use_id, Kept())
+                kept.add(event.stream, event.text, event.rewind)
             case SessionStarted():
                 yield from self._close_block()
                 if self._said != (event.model, event.sandbox, event.demo):
@@ -160,7 +164,8 @@ class _Transcript:
                 self._names[event.tool_use_id] = tool_name(event.name)
                 yield from ("", f"▸ {tool_name(event.name)}", *_indented(_arguments(event.input)))
             case ToolOutput():
-                self._live[event.tool_use_id] = self._live.get(event.tool_use_id, "") + event.text
+                kept = self._live.setdefault(event.tool_use_id, Kept())
+                kept.add(event.stream, event.text, event.rewind)
             case ToolFinished():
                 yield from self._tool(event)
             case Attached():
@@ -198,21 +203,23 @@ class _Transcript:
         for part in event.content:
             if isinstance(part, ImageContent):
                 yield f"    picture {part.width}×{part.height}: {part.path}"
+            elif isinstance(part, FileContent):
+                yield f"    {part.title}, {size_text(part.size)}: {part.path}"
 
     def _background(self) -> Iterator[str]:
         """Background output, once nothing more of it follows at once."""
         late, self._late = self._late, {}
-        for tool_use_id, text in late.items():
+        for tool_use_id, kept in late.items():
             yield from self._close_block()
             name = self._ended.get(tool_use_id) or self._names.get(tool_use_id, "tool")
             yield f"  {name}, background output:"
-            yield from _indented(text)
+            yield from _indented(kept.text)
 
     def _lost_calls(self) -> Iterator[str]:
         """Calls that never finished, because the program was killed: their output until then."""
         for tool_use_id, name in self._names.items():
             yield f"  {name}: did not finish"
-            yield from _indented(self._live.get(tool_use_id, ""))
+            yield from _indented(self._live.get(tool_use_id, Kept()).text)
         self._names.clear()
         self._live.clear()
 

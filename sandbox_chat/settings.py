@@ -22,6 +22,7 @@ from sandbox_chat import values
 from sandbox_chat.values import ConfigError, Secret
 
 __all__ = [
+    "EXPAND",
     "IMAGE_MODES",
     "PREFIX",
     "SANDBOXES",
@@ -36,9 +37,12 @@ __all__ = [
 ]
 
 SANDBOXES = ("local", "e2b", "docker", "off", "unsafe-local")
-IMAGE_MODES = ("auto", "kitty", "sixel", "half", "off")
+IMAGE_MODES = ("auto", "kitty", "sixel", "iterm", "sharp", "symbols", "half", "ascii", "off")
+EXPAND = ("never", "failed", "always")
 LOCAL_TOOLS = ("Read", "Glob", "Grep")
-THEMES = ("dark", "light")
+THEMES = ("auto", "dark", "light", "contrast", "terminal")
+GLYPHS = ("auto", "unicode", "ascii")
+LANGUAGES = ("auto", "en", "zh")
 PREFIX = "SANDBOX_CHAT_"
 CONFIG_DIR = PREFIX + "CONFIG_DIR"
 """Variable that names the folder of ``config.toml``; not a setting, because it says where they are."""
@@ -222,6 +226,20 @@ class Settings:
     images_per_call: int = _tools(
         4, values.whole(0, 20), "Pictures that one tool call gives to the model; all are shown."
     )
+    table_rows: int = _tools(
+        60, values.whole(1, 2000), "Rows of a data frame that are kept for the screen at most."
+    )
+    table_columns: int = _tools(
+        40, values.whole(1, 500), "Columns of a data frame that are kept for the screen at most."
+    )
+    table_cell: int = _tools(
+        200, values.whole(10, 10_000), "Characters of one cell of a data frame that are kept at most."
+    )
+    html_limit: int = _tools(
+        20_000_000,
+        values.whole(0, 24_000_000),
+        "Bytes of the largest HTML result (an interactive plot) that is kept for the browser; 0: none.",
+    )
     download_limit: int = _tools(
         100_000_000, values.whole(1000, 1 << 40), "Bytes of the largest file that is downloaded."
     )
@@ -241,7 +259,9 @@ class Settings:
 
     # Interface
     images: str = _interface(
-        "auto", values.one_of(*IMAGE_MODES), "How pictures are drawn: auto, kitty, sixel, half, off."
+        "auto",
+        values.one_of(*IMAGE_MODES),
+        "How pictures are drawn: auto, kitty, sixel, iterm, sharp (sextants), symbols, half (half-cells), ascii, off.",
     )
     image_rows: int = _interface(
         24, values.whole(4, 200), "Height of a picture in the transcript, in rows at most."
@@ -249,9 +269,54 @@ class Settings:
     image_pixels: int = _interface(
         50_000_000, values.whole(10_000, 1 << 31), "Pixels of the largest picture that is decoded."
     )
-    theme: str = _interface("dark", values.one_of(*THEMES), "Colours: dark or light.")
+    theme: str = _interface(
+        "auto",
+        values.one_of(*THEMES),
+        "Colours: dark, light, contrast, terminal (its own colours), or auto: dark or light as the terminal is.",
+    )
+    glyphs: str = _interface(
+        "auto",
+        values.one_of(*GLYPHS),
+        "Signs: unicode, ascii, or auto, which takes ascii where the terminal cannot show more.",
+    )
+    language: str = _interface(
+        "auto", values.one_of(*LANGUAGES), "Language of the interface: en, zh, or auto, which asks LANG."
+    )
+    plain: bool = _interface(
+        False, values.flag, "Chat line by line, for screen readers: nothing is drawn, nothing moves."
+    )
+    expand_tools: str = _interface(
+        "never",
+        values.one_of(*EXPAND),
+        "Which tool calls open in the transcript when they end: never (none), failed, or always (all).",
+    )
+    transcript_memory_mb: int = _interface(
+        16,
+        values.whole(1, 10_000),
+        "Megabytes of a session's text that stay in memory; the rest waits on disk until it is scrolled to.",
+    )
     tabs_below: int = _interface(
         100, values.whole(40, 1000), "Below this width in columns, panes become tabs."
+    )
+    paste_fold_lines: int = _interface(
+        20,
+        values.whole(0, 1000),
+        "A pasted text of more lines stands in the composer as one token; 0: only what would make it slow.",
+    )
+    paste_fold_chars: int = _interface(
+        2000,
+        values.whole(0, 20_000),
+        "The same for its characters; 0: only what would make it slow.",
+    )
+    draft_delay: float = _interface(
+        0.5, values.number(0.05, 60), "Seconds after which an unsent prompt is kept on disk while you type."
+    )
+    files_listed: int = _interface(
+        20_000, values.whole(100, 1_000_000), "Names of the working folder that the list at @ looks at."
+    )
+    files_depth: int = _interface(12, values.whole(1, 100), "Levels of folders that the list at @ goes down.")
+    files_seconds: float = _interface(
+        2.0, values.number(0.1, 60), "Seconds that looking for those files may take."
     )
     probe_timeout: float = _interface(
         0.2, values.number(0, 5), "Seconds to wait for the terminal to say which pictures it can draw."
@@ -267,7 +332,8 @@ class Settings:
         5.0, values.number(0.5, 60), "Seconds that closing may take before what is left is killed."
     )
 
-    # Not settings: where the values came from, and what deserves a word.
+    # Not settings: the user's keys by action, where the values came from, and what deserves a word.
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
     origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     warnings: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
@@ -363,6 +429,7 @@ def load(
     dotenv = sources.read_dotenv(env_file, warnings)
     config_file = config_path(environ)
     config = sources.read_config(config_file, {item.name for item in fields()}, warnings)
+    keys = config.pop(sources.KEYS, {})
 
     found: dict[str, Any] = {}
     origins: dict[str, str] = {}
@@ -395,4 +462,4 @@ def load(
             "ANTHROPIC_BASE_URL ends with /v1, but /v1/messages is added to it: leave /v1 out if the server "
             "answers 404."
         )
-    return Settings(**found, origins=origins, warnings=tuple(warnings))
+    return Settings(**found, keys=keys, origins=origins, warnings=tuple(warnings))

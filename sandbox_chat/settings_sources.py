@@ -12,6 +12,9 @@ from typing import Any
 
 from sandbox_chat.values import ConfigError
 
+KEYS = "keys"
+"""Table of ``config.toml`` with keys of one's own; it holds no settings."""
+
 
 def working_folder() -> Path:
     """Return the present folder. Raises ``ConfigError`` when it is gone."""
@@ -72,7 +75,10 @@ def read_dotenv(path: Path, warnings: list[str]) -> dict[str, str]:
 
 
 def read_config(path: Path, names: set[str], warnings: list[str]) -> dict[str, Any]:
-    """Return the settings of a ``config.toml`` file by name, those of ``names``; none when there is no file."""
+    """Return the settings of a ``config.toml`` file by name, those of ``names``; none when there is no file.
+
+    The table ``[keys]`` is returned as it is meant: lists of keys by the name of an action.
+    """
     try:
         raw = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -90,6 +96,8 @@ def read_config(path: Path, names: set[str], warnings: list[str]) -> dict[str, A
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"The file {path} is not valid TOML: {error}. Mend that line.") from None
     found: dict[str, Any] = {}
+    if isinstance(data.get(KEYS), dict):
+        found[KEYS] = _keys(data.pop(KEYS), path, warnings)
     for key, value in data.items():
         # A table groups settings for the eye: [sandbox] run_timeout = 20 is the same as run_timeout = 20.
         inner = value if isinstance(value, dict) else {key: value}
@@ -100,4 +108,21 @@ def read_config(path: Path, names: set[str], warnings: list[str]) -> dict[str, A
                 near = difflib.get_close_matches(name, names, 1)
                 hint = f" Did you mean {near[0]}?" if near else ""
                 warnings.append(f"{name} in {path} is not a setting and was ignored.{hint}")
+    return found
+
+
+def _keys(table: dict[str, Any], path: Path, warnings: list[str]) -> dict[str, tuple[str, ...]]:
+    """Return the keys by action: ``"composer.send" = "ctrl+s"``, or a list of keys, or the same in sub-tables."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name, value in table.items():
+        if isinstance(value, dict):  # composer.send = … without quotes is a table in TOML
+            found.update({f"{name}.{word}": keys for word, keys in _keys(value, path, warnings).items()})
+            continue
+        listed = value if isinstance(value, list) else [value]
+        if all(isinstance(key, str) for key in listed):
+            found[name] = tuple(key.strip() for key in listed if key.strip())
+        else:
+            warnings.append(
+                f"The keys of {name!r} in {path} must be text or a list of texts and were ignored."
+            )
     return found

@@ -1,85 +1,123 @@
-"""Cleaning and bounding of text from outside: model, tools, files, paste, names.
+"""The border control of text: every way by which text comes in, and its bounding.
 
-Text passes here once, at the border, before it becomes an event or a widget's content. Afterwards
-it holds no byte that can act on a terminal: what could is made visible, not dropped, so that a
-reader sees what was there.
+Text passes here once, at the border, before it becomes an event or a widget's content. Afterwards it holds nothing
+that can act on a terminal: what could is made visible, not dropped, so that a reader sees what was there
+(``signs.py``). There is one function for each way in:
+
+* ``from_model``: what the model writes: answers, thinking, arguments, names of tools. ``ModelText`` for pieces.
+* ``from_tool``: text of a tool's result that no program of ours made.
+* ``from_output``: the whole output of a program; ``ansi.Output`` reads it in pieces and keeps its colours.
+* ``from_file``: a file's text. ``from_paste``, ``from_clipboard``: what the user puts into the prompt.
+* ``from_name``: names and titles: of files, models, sessions. One line.
+
+``clean`` and ``clean_line`` are their core, and serve for words of libraries and of the system.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
-# Colour and weight changes of a terminal (SGR). They only decorate and are dropped from output.
-_SGR = re.compile(r"(?:\x1b\[|\x9b)[0-9;:]*m")
-_NEWLINES = re.compile(r"\r\n|\x85|\u2028|\u2029")
+from sandbox_chat.ansi import settle
+from sandbox_chat.signs import clean
 
-_VISIBLE: dict[int, str] = {
-    code: chr(0x2400 + code) for code in range(0x20) if code not in (0x09, 0x0A, 0x0D)
-}
-_VISIBLE[0x7F] = "\u2421"
-_VISIBLE.update({code: f"<{code:02X}>" for code in range(0x80, 0xA0)})
-# Marks that reorder or hide text (bidi embeddings, overrides, isolates, invisible operators, tags).
-_VISIBLE.update(
-    {
-        code: f"<U+{code:04X}>"
-        for code in (
-            0x061C,
-            0x200E,
-            0x200F,
-            *range(0x202A, 0x202F),
-            *range(0x2060, 0x2070),
-            0xFEFF,
-            0x00AD,
-            0x180E,
-        )
-    }
+__all__ = [
+    "ModelText", "bound", "bound_tail", "clean", "clean_line", "from_arguments", "from_clipboard", "from_file",
+    "from_model", "from_name", "from_output", "from_paste", "from_tool",
+]  # fmt: skip
+
+CONTEXT = 16
+"""Characters before a piece that decide how its first ones are read."""
+_LARGE = "[^\x00-\u218f\ue000-\uffff]"
+_CUT = re.compile(
+    f"(?:\r|(?:\x1b\\[?|\x9b)[0-9;:]{{0,32}}|(?:{_LARGE}\ufe0f?\u200d)*{_LARGE}\ufe0f?\u200d?)\\Z"
 )
-_VISIBLE.update({code: f"<U+{code:04X}>" for code in range(0xE0000, 0xE0080)})
-_VISIBLE.update(dict.fromkeys(range(0xD800, 0xE000), "\ufffd"))
-_SUSPECT = re.compile(
-    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
-    "\\ud800-\\udfff\U000e0000-\U000e007f]"
-)
-_VISIBLE[0x200B] = "<U+200B>"
+"""What may go on in the next piece: a newline, a colour, a picture of several characters."""
 
 
-def clean(text: str) -> str:
-    """Return ``text`` with everything that could act on a terminal made visible.
-
-    Newlines of all kinds become ``\\n``; tabs stay; a lone carriage return becomes a visible sign;
-    colour sequences (SGR) vanish; other control bytes, C1 bytes, bidi marks and invisible characters
-    are shown as signs or as ``<U+202E>``; lone surrogates become U+FFFD.
-    """
-    if _SUSPECT.search(text) is None:
-        return text
-    text = _NEWLINES.sub("\n", _SGR.sub("", text))
-    return text.translate(_VISIBLE).replace("\r", "\u240d")
-
-
-def clean_output(text: str) -> str:
-    """Return output of a program cleaned like ``clean``, with progress lines settled.
-
-    A carriage return goes back to the line's start, so only what was last written there remains.
-    """
-    if "\r" in text:
-        text = _SGR.sub("", text).replace("\r\n", "\n")  # colours take no room on a line
-        text = "\n".join(_settle(line) for line in text.split("\n"))
+def from_model(text: str) -> str:
+    """Return what the model wrote, clean."""
     return clean(text)
 
 
-def _settle(line: str) -> str:
-    """What a terminal shows of ``line``: from the last part backwards, each adds only what sticks out."""
-    pieces: list[str] = []
-    width = 0
-    for part in reversed(line.split("\r")):
-        if len(part) > width:
-            pieces.append(part[width:])
-            width = len(part)
-    return "".join(pieces)
+def from_arguments(value: Any) -> Any:
+    """Return a tool call's arguments (JSON data) with every text in them clean, names too."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, Mapping):
+        return {clean(str(key)): from_arguments(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [from_arguments(item) for item in value]
+    return value
+
+
+def from_tool(text: str) -> str:
+    """Return the text of a tool's result, clean."""
+    return settle(text)
+
+
+def from_output(text: str) -> str:
+    """Return the output of a program as it stands in the end: clean, without colours, progress lines settled."""
+    return settle(text)
+
+
+def from_file(text: str) -> str:
+    """Return a file's text, clean, without a byte order mark."""
+    return clean(text.removeprefix("\ufeff"))
+
+
+def from_paste(text: str) -> str:
+    """Return pasted text, clean. Terminals send a carriage return for a newline."""
+    return clean(text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def from_clipboard(text: str) -> str:
+    """Return text of the clipboard, clean; some programs end theirs with a NUL."""
+    return from_paste(text.rstrip("\0"))
+
+
+def from_name(name: str, limit: int = 200) -> str:
+    """Return a name or a title, clean, as a single line of at most ``limit`` characters."""
+    return clean_line(name, limit)
+
+
+class ModelText:
+    """What the model writes, in pieces that may be cut anywhere: read together they are what ``from_model`` gives.
+
+    What cannot be read before more is known is held back until ``end``: it is a few characters at most.
+    """
+
+    def __init__(self) -> None:
+        self._before = ""
+        self._held = ""
+
+    def feed(self, piece: str) -> str:
+        """Return what can be shown now."""
+        text = self._held + piece
+        found = _CUT.search(text, max(0, len(text) - 2 * CONTEXT))
+        self._held = found[0] if found is not None else ""
+        return self._read(text[: len(text) - len(self._held)])
+
+    def end(self) -> str:
+        """Return what was held back; the next piece begins a new text."""
+        text = self._read(self._held)
+        self._before = self._held = ""
+        return text
+
+    def _read(self, text: str) -> str:
+        if not text:
+            return ""
+        before, self._before = self._before, (self._before + text)[-CONTEXT:]
+        if text.isascii():
+            return clean(text)
+        head = clean(before)
+        whole = clean(before + text)
+        return whole[len(head) :] if whole.startswith(head) else clean(text)
 
 
 def clean_line(text: str, limit: int = 200) -> str:
-    """Return ``text`` cleaned as a single line of at most ``limit`` characters: for titles and names."""
+    """Return ``text`` cleaned as a single line of at most ``limit`` characters."""
     flat = " ".join(clean(text).split())
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 

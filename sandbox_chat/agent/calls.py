@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sandbox_chat.events import Content, ToolFinished, ToolStarted
-from sandbox_chat.text import clean, clean_line
+from sandbox_chat.text import from_arguments, from_name
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class Calls:
         if call_id in self._calls:
             return None
         self._calls[call_id] = _Call(time.monotonic())
-        return ToolStarted(tool_use_id=call_id, name=clean_line(name), input=clean_values(arguments))
+        return ToolStarted(tool_use_id=call_id, name=from_name(name), input=from_arguments(arguments))
 
     def handler_started(self, call_id: str, name: str, arguments: Mapping[str, Any]) -> ToolStarted | None:
         """Our handler took a call on."""
@@ -98,14 +98,3 @@ class Calls:
             duration_ms=duration_ms,
             interrupted=interrupted,
         )
-
-
-def clean_values(value: Any) -> Any:
-    """Return JSON data with every text in it cleaned, keys too."""
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, Mapping):
-        return {clean(str(key)): clean_values(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [clean_values(item) for item in value]
-    return value

@@ -19,7 +19,7 @@ from sandbox_chat.agent.endpoint import Endpoint
 from sandbox_chat.agent.errors import AgentError
 from sandbox_chat.agent.ledger import Ledger
 from sandbox_chat.agent.turns import Reporter, Turn
-from sandbox_chat.events import ImageContent, Sink, TurnFinished
+from sandbox_chat.events import FileContent, ImageContent, Sink, TurnFinished
 from sandbox_chat.settings import Settings
 from sandbox_chat.tools.attach import Attachments
 from sandbox_chat.tools.context import Ask, ToolContext, take_default
@@ -59,7 +59,8 @@ class ChatSession:
     """A conversation with the agent over one long-lived CLI.
 
     ``session_id`` is a UUID; ``resume``: the conversation was begun in an earlier run. ``worker`` is ``None``
-    when there is no sandbox. ``save_picture(data, mime, width, height)`` saves a picture of a tool.
+    when there is no sandbox. ``save_picture(data, mime, width, height)`` saves a picture of a tool,
+    ``save_file(data, mime, title)`` what only another program can show.
     ``emit`` takes the events, on the loop. ``home`` is a private folder for the CLI's files, kept.
     ``earlier`` is the last ``TurnFinished`` of a resumed session: its totals are carried on. ``ask`` asks the user
     for a tool. ``output_dir`` is where the whole output of runs is kept whose answer was cut.
@@ -75,6 +76,7 @@ class ChatSession:
         endpoint: Endpoint,
         worker: SandboxWorker | None,
         save_picture: Callable[[bytes, str, int, int], ImageContent],
+        save_file: Callable[[bytes, str, str], FileContent],
         emit: Sink,
         home: Path,
         earlier: TurnFinished | None = None,
@@ -87,6 +89,7 @@ class ChatSession:
         self._endpoint = endpoint
         self._worker = worker
         self._save_picture = save_picture
+        self._save_file = save_file
         self._home = home
         self._report = Reporter(settings, endpoint, emit, Ledger(resumed=resume, earlier=earlier))
         self._report.offered = worker is not None
@@ -241,6 +244,7 @@ class ChatSession:
                     worker=self._worker,
                     settings=self._settings,
                     save_picture=picture_saver(self._save_picture),
+                    save_file=self._save_file,
                     started=report.tool_started,
                     output=report.tool_output,
                     finished=report.tool_finished,

@@ -36,10 +36,12 @@ from sandbox_chat.events import (
     ThinkingDelta,
     ToolInputDelta,
 )
-from sandbox_chat.text import bound, clean, clean_line
+from sandbox_chat.text import ModelText, bound, clean_line, from_model, from_name, from_tool
 
 SYNTHETIC = "<synthetic>"
 ABORTED = ("aborted_streaming", "aborted_tools")
+_PIECES = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
+"""Kinds of pieces that a block comes in, and the field that holds the text."""
 RESULT_LIMIT = 20_000
 """Characters of a result that does not come from our own tools."""
 
@@ -57,6 +59,7 @@ class Translator:
         self._open: list[str] = []
         self._thought = False
         self._tools: dict[int, tuple[str, str]] = {}
+        self._pieces: dict[int, tuple[str, ModelText]] = {}
         self._error: tuple[str, str] = ("", "")
         self.context_used = 0
         """Tokens of the context after the last request, by its own usage."""
@@ -71,6 +74,7 @@ class Translator:
         self._reply = reply
         self._open.clear()
         self._tools.clear()
+        self._pieces.clear()
         self._thought = False
 
     def _begin_reply(self, reply: str) -> Iterator[Event]:
@@ -132,32 +136,51 @@ class Translator:
             case "content_block_start":
                 block = event.get("content_block", {})
                 if block.get("type") == "tool_use":
-                    call = (str(block.get("id")), clean_line(str(block.get("name"))))
+                    call = (str(block.get("id")), from_name(str(block.get("name"))))
                     self._tools[int(event.get("index", 0))] = call
                     yield ToolInputDelta(tool_use_id=call[0], name=call[1], text="")
             case "content_block_delta":
                 yield from self._delta(int(event.get("index", 0)), event.get("delta", {}))
+            case "content_block_stop":
+                index = int(event.get("index", 0))
+                kind, pieces = self._pieces.pop(index, ("", None))
+                if pieces is not None and (rest := pieces.end()):
+                    yield from self._piece(index, kind, rest)
             case "message_delta":
                 self._note_usage(event.get("usage"))
 
     def _delta(self, index: int, delta: Mapping[str, Any]) -> Iterator[Event]:
-        match delta.get("type"):
-            case "text_delta" if delta.get("text"):
-                text = clean(str(delta["text"]))
+        kind = str(delta.get("type"))
+        given = delta.get(_PIECES.get(kind, ""))
+        if given and (kind != "input_json_delta" or index in self._tools):
+            _, pieces = self._pieces.setdefault(index, (kind, ModelText()))
+            if text := pieces.feed(str(given)):
+                yield from self._piece(index, kind, text)
+
+    def _piece(self, index: int, kind: str, text: str) -> Iterator[Event]:
+        match kind:
+            case "text_delta":
                 self._open.append(text)
                 yield TextDelta(text=text)
-            case "thinking_delta" if delta.get("thinking"):
+            case "thinking_delta":
                 self._thought = True
-                yield ThinkingDelta(text=clean(str(delta["thinking"])))
-            case "input_json_delta" if delta.get("partial_json") and index in self._tools:
+                yield ThinkingDelta(text=text)
+            case "input_json_delta":
                 call_id, name = self._tools[index]
-                yield ToolInputDelta(tool_use_id=call_id, name=name, text=clean(str(delta["partial_json"])))
+                yield ToolInputDelta(tool_use_id=call_id, name=name, text=text)
 
     def _note_usage(self, usage: Any) -> None:
         if isinstance(usage, Mapping):
             used = turn_usage(usage)
             total = used.input + used.output + used.cache_read + used.cache_creation
             self.context_used = total or self.context_used
+
+    def _let_go(self) -> Iterator[Event]:
+        """The whole of a block comes before its stream says that it ended: nothing may follow it from its pieces."""
+        for index, (kind, pieces) in self._pieces.items():
+            if kind == "thinking_delta" and (rest := pieces.end()):
+                yield from self._piece(index, kind, rest)  # its whole is not told again
+        self._pieces.clear()
 
     def _assistant(self, message: AssistantMessage) -> Iterator[Event]:
         if message.model == SYNTHETIC or message.error:
@@ -166,15 +189,16 @@ class Translator:
             return
         if message.message_id and message.message_id != self._reply:
             yield from self._begin_reply(message.message_id)
+        yield from self._let_go()
         for block in message.content:
             if isinstance(block, TextBlock):
                 self._open.clear()
                 self._thought = False
                 if block.text.strip():
-                    yield Text(text=clean(block.text))
+                    yield Text(text=from_model(block.text))
             elif isinstance(block, ThinkingBlock):
                 if not self._thought and block.thinking:
-                    yield ThinkingDelta(text=clean(block.thinking))
+                    yield ThinkingDelta(text=from_model(block.thinking))
                 self._thought = False
             elif isinstance(block, ToolUseBlock):
                 self._thought = False
@@ -227,7 +251,7 @@ def _content(content: str | list[dict[str, Any]] | None) -> tuple[Content, ...]:
         texts = [str(part.get("text", "")) for part in content or () if part.get("type") == "text"]
     text = "\n".join(texts)
     text = text.replace("<tool_use_error>", "").replace("</tool_use_error>", "").strip()
-    return (TextContent(bound(clean(text), RESULT_LIMIT)),) if text else ()
+    return (TextContent(bound(from_tool(text), RESULT_LIMIT)),) if text else ()
 
 
 def _whole(value: Any) -> int:

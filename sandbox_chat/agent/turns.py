@@ -13,6 +13,7 @@ from sandbox_chat.agent.endpoint import Endpoint
 from sandbox_chat.agent.errors import turn_error
 from sandbox_chat.agent.ledger import Ledger
 from sandbox_chat.agent.untooled import notice
+from sandbox_chat.ansi import Piece
 from sandbox_chat.events import (
     ContextUse,
     Event,
@@ -115,10 +116,15 @@ class Reporter:
         self._called = True
         self._emit_if(self.calls.handler_started(call_id, name, arguments))
 
-    def tool_output(self, call_id: str, stream: Stream, text: str, late: bool) -> None:
+    def tool_output(self, call_id: str, stream: Stream, piece: Piece, late: bool) -> None:
         """A running call wrote something, or a thread of its code did when it had ended (``late``)."""
         if late or call_id in self.calls.handling:
-            self._emit(ToolOutput(tool_use_id=call_id, stream=stream, text=text, late=late))
+            text, rewind, styles = piece
+            self._emit(
+                ToolOutput(
+                    tool_use_id=call_id, stream=stream, text=text, late=late, rewind=rewind, styles=styles
+                )
+            )
 
     def tool_finished(self, call_id: str, outcome: ToolOutcome, duration_ms: int) -> None:
         """Our handler is done with a call."""
@@ -145,9 +151,9 @@ class Reporter:
         else:
             self.warn(reason)
 
-    def late_output(self, call_id: str, stream: Stream, text: str) -> None:
+    def late_output(self, call_id: str, stream: Stream, piece: Piece) -> None:
         """A thread of an ended call wrote something."""
-        self.tool_output(call_id, stream, text, True)
+        self.tool_output(call_id, stream, piece, True)
 
     def progress(self, subject: str, label: str, done: int, total: int, over: bool) -> None:
         """A transfer goes on."""

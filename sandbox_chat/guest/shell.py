@@ -35,6 +35,8 @@ MAX_TEXT = 1_000_000
 """Characters of one result's text; plain text beyond is cut, other kinds are left out."""
 MAX_ALL_TEXT = 2 * MAX_TEXT
 """Characters of all the forms of one result together; forms beyond are left out."""
+MAX_HTML = 24 << 20
+"""Bytes of one result's HTML: plots bring their whole library with them. It goes as bytes when it is long."""
 MAX_PICTURE = 32 << 20
 """Bytes of one picture; a larger one is left out, and standard error says so."""
 MAX_TRACEBACK = 100_000
@@ -221,11 +223,15 @@ class Shell(InteractiveShell):
                 room = MAX_ALL_TEXT - sum(len(value) for value in text.values())
                 if len(chars) <= min(MAX_TEXT, room):
                     text[mime] = settle(chars)
+                elif mime == "text/html":
+                    page = settle(chars[: MAX_HTML + 1]).encode("utf-8", "replace")
+                    if len(page) <= MAX_HTML:
+                        parts.append((mime, page))
                 elif mime == "text/plain":
                     cut = len(chars) - MAX_TEXT
                     text[mime] = settle(chars[:MAX_TEXT]) + f"\n[… {cut:,} more characters …]"
         if sum(len(part) for _, part in parts) > MAX_PICTURE:
-            parts = parts[:1]
+            parts = sorted(parts, key=lambda part: part[0] == "text/html")[:1]
         self.link.send(
             {
                 "op": "display",

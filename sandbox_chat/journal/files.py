@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from sandbox_chat import events
-from sandbox_chat.events import Event, ImageContent, TextContent, ToolFinished
+from sandbox_chat.events import Event, FileContent, ImageContent, TextContent, ToolFinished, ToolOutput
 from sandbox_chat.text import clean
 
 FORMAT = 1
@@ -33,6 +33,8 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 _BLANK = b"\0 \t\r\n"
 _LARGEST = 1 << 53
 """No count, duration or cost of ours comes near it; a larger one is damage, and breaks arithmetic with fractions."""
+_SAVED = (ImageContent, FileContent)
+"""Contents that lie in files of the session's folder."""
 _TAIL_BLOCK = 1 << 16  # a first look at a file's end; grows when no whole record lies in it
 
 
@@ -73,12 +75,10 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def to_line(event: Event, *homes: Path) -> bytes:
-    """Return the line of ``event`` for the journal: the paths of pictures in ``homes`` become relative."""
-    if isinstance(event, ToolFinished) and any(isinstance(part, ImageContent) for part in event.content):
+    """Return the line of ``event`` for the journal: the paths of pictures and files in ``homes`` become relative."""
+    if isinstance(event, ToolFinished) and any(isinstance(part, _SAVED) for part in event.content):
         content = tuple(
-            dataclasses.replace(part, path=_relative(part.path, homes))
-            if isinstance(part, ImageContent)
-            else part
+            dataclasses.replace(part, path=_relative(part.path, homes)) if isinstance(part, _SAVED) else part
             for part in event.content
         )
         event = dataclasses.replace(event, content=content)
@@ -95,8 +95,8 @@ def _relative(path: str, homes: tuple[Path, ...]) -> str:
 def from_line(line: bytes, folder: Path) -> Event | None:
     """Rebuild an event from a line of the journal in ``folder``; ``None`` for a type not known here.
 
-    Its text is cleaned again and the paths of its pictures are made absolute, because a file is not
-    trusted: a picture whose path leads out of the folder gets a path at which nothing lies. Raises
+    Its text is cleaned again and the paths of its pictures and files are made absolute, because a file is not
+    trusted: one whose path leads out of the folder gets a path at which nothing lies. Raises
     ``ValueError`` for a damaged line.
     """
     try:
@@ -128,6 +128,8 @@ def _cleaned(event: Event, folder: Path) -> Event:
         new = _clean_value(old, folder)
         if new is not old and new != old:
             changes[item.name] = new
+    if "text" in changes and isinstance(event, ToolOutput):
+        changes["styles"] = ()  # they were of the text as it was
     return dataclasses.replace(event, **changes) if changes else event
 
 
@@ -139,6 +141,14 @@ def _clean_value(value: Any, folder: Path) -> Any:
         return ImageContent(path, clean(value.mime), value.width, value.height)
     if isinstance(value, TextContent):
         return TextContent(clean(value.text))
+    if isinstance(value, FileContent):
+        path = str(inside(folder, value.path))
+        return FileContent(path, clean(value.mime), value.size, clean(value.title))
+    if isinstance(value, events.TableContent):
+        columns = tuple(map(_flat, value.columns))
+        return dataclasses.replace(
+            value, columns=columns, rows=tuple(tuple(map(_flat, row)) for row in value.rows)
+        )
     if isinstance(value, events.ModelUse):
         return dataclasses.replace(value, model=clean(value.model))
     if isinstance(value, Mapping):
@@ -150,8 +160,13 @@ def _clean_value(value: Any, folder: Path) -> Any:
     return value
 
 
+def _flat(cell: str) -> str:
+    """Return a cell of a table as the single line that it was made of."""
+    return " ".join(clean(cell).split())
+
+
 def inside(folder: Path, relative: str) -> Path:
-    """Return the absolute path of a picture named in the journal, never one outside ``folder``."""
+    """Return the absolute path of a picture or file named in the journal, never one outside ``folder``."""
     missing = folder / PICTURES / "missing"
     pure = PurePosixPath(relative)
     if not relative or "\0" in relative or pure.is_absolute() or ".." in pure.parts:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from sandbox_chat.events import (
     Event,
+    FileContent,
     ImageContent,
     SessionFinished,
     SessionStarted,
@@ -43,6 +44,7 @@ _ENDINGS = {
     "image/gif": "gif",
     "image/webp": "webp",
     "image/svg+xml": "svg",
+    "text/html": "html",
 }
 
 
@@ -239,7 +241,7 @@ class Journal:
         self._lock_fd = fd
         files.clear_temporary(self.folder)
 
-    # --- pictures ---------------------------------------------------------------------------------------
+    # --- pictures and files -----------------------------------------------------------------------------
 
     def save_picture(self, data: bytes, mime: str, width: int, height: int) -> ImageContent:
         """Keep a picture of ``width`` × ``height`` pixels under its content's hash; the path is absolute.
@@ -247,6 +249,13 @@ class Journal:
         When the session's folder takes nothing, the picture goes to a temporary folder and is brought
         home as soon as saving works again. Raises ``OSError`` only if there is no temporary folder either.
         """
+        return ImageContent(str(self._save(data, mime)), mime, width, height)
+
+    def save_file(self, data: bytes, mime: str, title: str) -> FileContent:
+        """Keep what only another program can show, as ``save_picture`` does. ``title`` is clean and says what it is."""
+        return FileContent(str(self._save(data, mime)), mime, len(data), title)
+
+    def _save(self, data: bytes, mime: str) -> Path:
         name = f"{hashlib.sha256(data).hexdigest()}.{_ENDINGS.get(mime, 'bin')}"
         with self._guard:
             try:
@@ -256,7 +265,7 @@ class Journal:
                     self._aside = Path(tempfile.mkdtemp(prefix="sandbox-chat-pictures-"))
                 path = self._store(self._aside, name, data)
                 self._away.append(path)
-        return ImageContent(str(path), mime, width, height)
+        return path
 
     @staticmethod
     def _store(home: Path, name: str, data: bytes) -> Path:

@@ -17,6 +17,8 @@ from sandbox_chat.sandbox.gather import STREAMS, Run
 
 MAX_TEXT = 1_000_000
 """Characters of one result's text; plain text beyond is cut, other kinds are left out."""
+MAX_HTML = 24 << 20
+"""The same of one result's HTML: plots bring their whole library with them."""
 MAX_PICTURE = 32 << 20
 _DEATHS = (
     "ContextRestarting",
@@ -80,7 +82,7 @@ class Cell:
             if value is None:
                 continue
             chars = fit(value if isinstance(value, str) else json.dumps(value))
-            if len(chars) <= MAX_TEXT:
+            if len(chars) <= (MAX_HTML if mime == "text/html" else MAX_TEXT):
                 text[mime] = chars
             elif mime == "text/plain":
                 text[mime] = f"{chars[:MAX_TEXT]}\n[… {len(chars) - MAX_TEXT:,} more characters …]"

@@ -133,6 +133,8 @@ def rich_output(message: Mapping[str, Any], blob: bytes) -> RichOutput | None:
             case [str(mime), int(size)] if 0 <= size <= len(blob) - start:
                 if mime in _BYTE_MIMES:
                     data[mime] = blob[start : start + size]
+                elif mime == "text/html":  # too long for the frame's text
+                    data[mime] = blob[start : start + size].decode("utf-8", "replace")
                 start += size
             case _:
                 return None

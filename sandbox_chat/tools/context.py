@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sandbox_chat.events import Choice, Content, ImageContent, Stream, TextContent
+from sandbox_chat.ansi import Piece
+from sandbox_chat.events import Choice, Content, FileContent, ImageContent, Stream, TextContent
 from sandbox_chat.settings import Settings
 from sandbox_chat.text import bound
 from sandbox_chat.tools.news import News
+from sandbox_chat.tools.rich import Scripts
 
 if TYPE_CHECKING:
     from sandbox_chat.sandbox.worker import SandboxWorker
@@ -91,25 +93,28 @@ async def nothing_first() -> None:
 class ToolContext:
     """The surroundings of the tools of one session. All callbacks are called on the session's loop.
 
-    ``save_picture(data, mime)`` saves a PNG or JPEG and returns where. ``started(id, name, input)``,
-    ``output(id, stream, text, late)`` and ``finished(id, outcome, duration_ms)`` tell of a call; their first
+    ``save_picture(data, mime)`` saves a PNG or JPEG and returns where, ``save_file(data, mime, title)`` what only
+    another program can show. ``started(id, name, input)``,
+    ``output(id, stream, piece, late)`` and ``finished(id, outcome, duration_ms)`` tell of a call; their first
     argument is the model's tool use id, the name is the tool's full one. ``late``: after the call had ended.
     ``news`` is what the model hears with its next run. ``ask`` asks the user. ``progress`` tells how far a transfer
     has come (see ``events.Progress``). ``before`` is awaited before each call. ``output_dir`` is where the whole
-    output of a run is kept whose answer had to be cut; ``None``: nowhere.
+    output of a run is kept whose answer had to be cut; ``None``: nowhere. ``scripts`` is what plots need in the browser.
     """
 
     worker: SandboxWorker
     settings: Settings
     save_picture: Callable[[bytes, str], ImageContent]
+    save_file: Callable[[bytes, str, str], FileContent]
     started: Callable[[str, str, Mapping[str, Any]], None]
-    output: Callable[[str, Stream, str, bool], None]
+    output: Callable[[str, Stream, Piece, bool], None]
     finished: Callable[[str, ToolOutcome, int], None]
     news: News
     ask: Ask = take_default
     progress: Callable[[str, str, int, int, bool], None] = no_progress
     before: Callable[[], Awaitable[None]] = nothing_first
     output_dir: Path | None = None
+    scripts: Scripts = field(default_factory=Scripts)
 
 
 def text_outcome(text: str, *, limit: int, is_error: bool = False) -> ToolOutcome:

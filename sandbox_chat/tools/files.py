@@ -8,7 +8,7 @@ from typing import Any
 
 from sandbox_chat.events import TextContent
 from sandbox_chat.sandbox.base import FileEntry
-from sandbox_chat.text import bound, clean, clean_line
+from sandbox_chat.text import bound, clean, clean_line, from_file
 from sandbox_chat.tools.context import (
     CUT_ROOM,
     TextBlock,
@@ -60,7 +60,7 @@ async def read_file(context: ToolContext, call_id: str, arguments: dict[str, Any
         return _said(context, f"{clean(path)} is empty.")
     if len(text) > CLEAN_LIMIT:
         text = bound(text, context.settings.text_limit - CUT_ROOM)
-    return _said(context, clean(text))
+    return _said(context, from_file(text))
 
 
 def as_text(data: bytes) -> str | None:

@@ -3,45 +3,41 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import threading
 from collections.abc import Callable
 
+from sandbox_chat.ansi import Output, Piece, clip
 from sandbox_chat.events import Stream
-from sandbox_chat.text import clean_output
 
 FLUSH_SECONDS = 0.05
 """Output is handed on at most this often: twenty times a second look immediate and cost little."""
-HELD_LIMIT = 65_536
-"""Characters of an unfinished line that are held back at most."""
+REWRITE_SECONDS = 0.2
+"""What withdraws something shown (a progress line) is handed on at most this often, at first."""
+REWRITE_DOUBLINGS = 7
+"""How often that time is doubled at most: each time when so much was rewritten as may be shown in all."""
 STOPPED = "\n[… further output is not shown live; its head and tail are in the result …]\n"
-
-# The beginning of an escape sequence whose rest has not come yet.
-_UNFINISHED = re.compile(r"\x1b(?:\[[0-9;:]*)?\Z")
 
 
 class LiveOutput:
-    """Collects output on any thread and hands it to ``emit`` on ``loop``, cleaned, in pieces.
+    """Collects output on any thread and hands it to ``emit`` on ``loop``, clean and with its colours, in pieces.
 
-    An unfinished line that holds a carriage return (a progress bar) is held back until the line or the
-    call ends, so that only its last state is shown, unless ``settle`` is false. After ``limit`` characters the
-    line ``stopped`` says that no more is shown. ``loop`` must be the loop of the thread that calls ``close`` and ``flush``.
+    Lines that are written over are withdrawn, not repeated: how a piece is to be taken says ``ansi.Piece``. After
+    ``limit`` characters the line ``stopped`` says that no more is shown. ``loop`` must be the loop of the thread that
+    calls ``close`` and ``flush``.
     """
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        emit: Callable[[Stream, str], None],
+        emit: Callable[[Stream, Piece], None],
         *,
         limit: int,
         stopped: str = STOPPED,
-        settle: bool = True,
     ) -> None:
         self._loop = loop
         self._emit = emit
         self._limit = limit
         self._stopped = stopped
-        self._settle = settle
         self._room = limit
         self._dropped = False
         self._lock = threading.Lock()
@@ -50,17 +46,17 @@ class LiveOutput:
         self._armed = False
         self._closed = False
         self._timer: asyncio.TimerHandle | None = None
-        self._held: dict[Stream, str] = {"stdout": "", "stderr": ""}
-        self._line_open: dict[Stream, bool] = {"stdout": False, "stderr": False}
+        self._outputs: dict[Stream, Output] = {"stdout": Output(), "stderr": Output()}
+        self._rewritten = 0
+        self._rewrite_at = 0.0
+        self._rewrite_timer: asyncio.TimerHandle | None = None
 
     def feed(self, stream: Stream, text: str) -> None:
         """Take a piece of output. Any thread; returns at once."""
         with self._lock:
-            if self._closed:
+            if self._closed or self._dropped:
                 return
-            if self._size > self._limit:
-                if self._dropped:
-                    return
+            if self._size > self._limit:  # it comes quicker than it can be shown
                 self._dropped = True
                 stream, text = "stdout", ""  # only the flush is wanted, which says it
             self._parts.append((stream, text))
@@ -75,25 +71,33 @@ class LiveOutput:
 
     def close(self) -> None:
         """Hand on what is left. On the loop's thread; output that comes later is dropped."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self.flush()
+        self._take_parts()
         with self._lock:
             self._closed = True
-        for stream in self._held:
-            rest, self._held[stream] = self._held[stream], ""
-            self._send(stream, rest)
+        for stream, output in self._outputs.items():
+            output.finish()
+            self._send(stream, output.take())
         self._say_stopped()
+        for timer in (self._timer, self._rewrite_timer):
+            if timer is not None:
+                timer.cancel()
 
     def _arm(self) -> None:
         if not self._closed:  # one timer at a time: ``_armed`` is cleared by the flush
             self._timer = self._loop.call_later(FLUSH_SECONDS, self.flush)
 
     def flush(self) -> None:
-        """Hand on what is whole. On the loop's thread."""
+        """Hand on what came. On the loop's thread."""
+        self._take_parts()
+        for stream in self._outputs:
+            self._show(stream)
+        self._say_stopped()
+
+    def _take_parts(self) -> None:
         with self._lock:
             parts, self._parts = self._parts, []
             self._armed = False
+            self._size = 0
         merged: list[tuple[Stream, list[str]]] = []
         for stream, text in parts:
             if merged and merged[-1][0] == stream:
@@ -101,37 +105,41 @@ class LiveOutput:
             else:
                 merged.append((stream, [text]))
         for stream, texts in merged:
-            self._take(stream, "".join(texts))
-        if not self._settle:
-            self._say_stopped()
+            self._outputs[stream].feed("".join(texts))
+            self._show(stream)
+
+    def _show(self, stream: Stream) -> None:
+        """Hand on what changed, unless it rewrites what was shown a moment ago: then a little later."""
+        output = self._outputs[stream]
+        if not output.rewinds:
+            self._send(stream, output.take())
+            return
+        now = self._loop.time()
+        if now < self._rewrite_at:
+            if self._rewrite_timer is None:
+                self._rewrite_timer = self._loop.call_at(self._rewrite_at, self._rewrite)
+            return
+        piece = output.take()
+        self._rewritten += len(piece.text)
+        doublings = min(self._rewritten // max(self._limit, 1), REWRITE_DOUBLINGS)
+        self._rewrite_at = now + REWRITE_SECONDS * 2.0**doublings
+        self._send(stream, piece)
+
+    def _rewrite(self) -> None:
+        self._rewrite_timer = None
+        if not self._closed:
+            self.flush()
 
     def _say_stopped(self) -> None:
         if self._dropped and self._room >= 0:
             self._room = -1
-            self._emit("stdout", self._stopped)
+            self._emit("stdout", Piece(self._stopped))
 
-    def _take(self, stream: Stream, text: str) -> None:
-        text = self._held[stream] + text
-        end = text.rfind("\n") + 1
-        lines, rest = text[:end], text[end:]
-        held = ""
-        if self._settle and "\r" in rest and len(rest) <= HELD_LIMIT:
-            rest, held = "", rest
-        elif (match := _UNFINISHED.search(rest)) is not None:
-            rest, held = rest[: match.start()], rest[match.start() :]
-        self._held[stream] = held
-        self._send(stream, lines + rest)
-
-    def _send(self, stream: Stream, text: str) -> None:
-        if not text or self._room < 0:
+    def _send(self, stream: Stream, piece: Piece) -> None:
+        if self._room < 0 or not (piece.text or piece.rewind):
             return
-        first, _, _ = text.partition("\n")
-        if self._line_open[stream] and "\r" in first.rstrip("\r"):
-            text = "\n" + text  # that line has been shown already and cannot be taken back
-        shown = clean_output(text)
-        self._line_open[stream] = not shown.endswith("\n")
-        self._room -= len(shown)
+        self._room += piece.rewind - len(piece.text)
         if self._room < 0:
-            shown = shown[: self._room] + self._stopped
-        if shown:
-            self._emit(stream, shown)
+            text = piece.text[: self._room]
+            piece = Piece(text + self._stopped, piece.rewind, tuple(clip(piece.styles, 0, len(text))))
+        self._emit(stream, piece)

@@ -8,7 +8,9 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
+from sandbox_chat.ansi import Piece
 from sandbox_chat.events import Stream
+from sandbox_chat.kept import Kept
 from sandbox_chat.text import bound
 from sandbox_chat.tools.live import LiveOutput
 
@@ -25,15 +27,14 @@ STOPPED = "\n[… further background output of this call is not shown …]\n"
 class News:
     """Collects on any thread, shows on the session's loop, and tells the model once.
 
-    ``emit(call_id, stream, text)`` shows background output, cleaned, on the loop.
+    ``emit(call_id, stream, piece)`` shows background output, clean, on the loop.
     """
 
-    def __init__(self, emit: Callable[[str, Stream, str], None]) -> None:
+    def __init__(self, emit: Callable[[str, Stream, Piece], None]) -> None:
         self._emit = emit
         self._lock = threading.Lock()
         self._calls: dict[str, LiveOutput] = {}
-        self._late: list[str] = []
-        self._late_size = 0
+        self._late = Kept()
         self._late_cut = 0
         self._notes: deque[str] = deque(maxlen=NOTES_LIMIT)
 
@@ -52,7 +53,6 @@ class News:
                         partial(self._take_late, call_id),
                         limit=LATE_LIMIT,
                         stopped=STOPPED,
-                        settle=False,
                     )
                     self._calls[call_id] = live
             live.feed(stream, text)
@@ -69,10 +69,10 @@ class News:
             calls = list(self._calls.values())
         for live in calls:
             live.flush()
-        notes, late = list(self._notes), "".join(self._late)
+        notes, late = list(self._notes), self._late.text
         cut = self._late_cut
         self._notes.clear()
-        self._late, self._late_size, self._late_cut = [], 0, 0
+        self._late, self._late_cut = Kept(), 0
         if late.strip():
             more = f"\n[… {cut:,} more characters …]" if cut else ""
             notes.append(
@@ -80,9 +80,9 @@ class News:
             )
         return notes
 
-    def _take_late(self, call_id: str, stream: Stream, text: str) -> None:
-        room = max(2 * TOLD_LIMIT - self._late_size, 0)
-        self._late.append(text[:room])
-        self._late_size += len(text[:room])
-        self._late_cut += len(text) - len(text[:room])
-        self._emit(call_id, stream, text)
+    def _take_late(self, call_id: str, stream: Stream, piece: Piece) -> None:
+        lost = min(piece.rewind, self._late_cut)
+        room = max(2 * TOLD_LIMIT - len(self._late.text), 0)
+        self._late.add(f"{call_id} {stream}", piece.text[:room], piece.rewind - lost)
+        self._late_cut += len(piece.text[room:]) - lost
+        self._emit(call_id, stream, piece)

@@ -1,4 +1,4 @@
-"""The tool run_code: its answer in fixed sections, bounded, and the pictures that the code made."""
+"""The tool run_code: its answer in fixed sections, bounded, and the pictures, tables and pages that the code made."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-from sandbox_chat.events import Content, TextContent
+from sandbox_chat.ansi import Piece
+from sandbox_chat.events import Content, FileContent, TextContent
 from sandbox_chat.sandbox.base import Execution
-from sandbox_chat.text import bound, bound_tail, clean, clean_output
+from sandbox_chat.text import bound, bound_tail, clean, from_output
 from sandbox_chat.tools.context import ImageBlock, TextBlock, ToolContext, ToolOutcome
 from sandbox_chat.tools.images import ImageError, for_model, probe
 from sandbox_chat.tools.keeper import Kept, OutputKeeper
 from sandbox_chat.tools.live import LiveOutput
+from sandbox_chat.tools.rich import rich_contents
 
 TRACEBACK_LIMIT = 6000
 """Characters of a traceback: its end names the error; more of it is library code."""
@@ -23,6 +25,8 @@ NOTE_LIMIT = 600
 NOTES_SHARE = 3
 """All notes together may take so large a part of an answer: one third."""
 CUT_NOTE = "The output was longer than what one call can give you. Write long output to a file under /tmp and read the part that you need."
+WHOLE_OUTPUT = "whole output"
+"""Title of the file that holds the output of a run whose answer was cut."""
 SHOWN_LIMIT = 2_000_000
 """Characters of output and displays that are looked at."""
 MARKER_ROOM = 100
@@ -35,11 +39,11 @@ async def run_code(context: ToolContext, call_id: str, arguments: dict[str, Any]
     timeout = int(arguments.get("timeout", settings.run_timeout))
     live = LiveOutput(
         asyncio.get_running_loop(),
-        lambda stream, text: context.output(call_id, stream, text, False),
+        lambda stream, piece: context.output(call_id, stream, piece, False),
         limit=settings.output_limit,
     )
     keeper = _keeper(context, call_id)
-    kept = ""
+    kept: Kept | None = None
     try:
         execution = await context.worker.run_code(
             arguments["code"],
@@ -50,23 +54,27 @@ async def run_code(context: ToolContext, call_id: str, arguments: dict[str, Any]
         )
     except asyncio.CancelledError:
         live.close()
-        if words := _close(keeper):  # a call that is stopped has no answer to say it in
-            context.output(call_id, "stdout", f"\n[{words}]\n", False)
+        if words := _kept_words(keeper):  # a call that is stopped has no answer to say it in
+            context.output(call_id, "stdout", Piece(f"\n[{words}]\n"), False)
         raise
     finally:
         live.close()
-        kept = _close(keeper)
+        kept = keeper.close() if keeper is not None else None
     if execution.fresh:
         await context.before()  # what the user had put into the lost sandbox is put back at once
     pictures, blocks, notes = await _pictures(context, execution)
     notes += context.news.take()
-    if kept:
+    where = _kept_words(keeper)
+    if where:
         notes.append(CUT_NOTE)
     text = sections(execution, timeout=timeout, limit=settings.text_limit, notes=notes)
-    shown = f"{text}\n[note] {kept}" if kept else text
+    if kept is not None:
+        pictures.append(FileContent(str(kept.path), "text/plain", kept.size, WHOLE_OUTPUT))
+    rich, said = await rich_contents(execution.outputs, settings, context.save_file, context.scripts)
+    shown = "".join([text, *(f"\n[note] {note}" for note in [*([where] if where else []), *said])])
     return ToolOutcome(
         (TextBlock(text), *blocks),
-        (TextContent(shown), *pictures),
+        (TextContent(shown), *pictures, *rich),
         is_error=not execution.ok,
         interrupted=execution.stopped == "interrupted",
     )
@@ -80,28 +88,23 @@ def _keeper(context: ToolContext, call_id: str) -> OutputKeeper | None:
     return OutputKeeper(context.output_dir, call_id, spare=settings.text_limit, limit=limit)
 
 
-def _close(keeper: OutputKeeper | None) -> str:
-    """Close what keeps the output; return where it lies, or why it does not. Empty when it was short, or is not kept."""
+def _kept_words(keeper: OutputKeeper | None) -> str:
+    """Say where the whole output lies, or why it does not: to the user only, whose computer it is. Empty when it was short."""
     kept = keeper.close() if keeper is not None else None
     if kept is not None:
-        return _kept_words(kept)
+        where = f"{clean(str(kept.path))} on this computer"
+        if kept.size < kept.total:
+            return (
+                f"The first {kept.size:,} of {kept.total:,} bytes of the output are in {where} "
+                "(SANDBOX_CHAT_OUTPUT_KEEP_MB)."
+            )
+        return f"The whole output ({kept.total:,} bytes) is in {where}."
     if keeper is not None and keeper.problem:
         return (
             f"The whole output could not be kept on this computer ({clean(keeper.problem)}). "
             "Make room or mend the permissions of the data folder, and run it again."
         )
     return ""
-
-
-def _kept_words(kept: Kept) -> str:
-    """Say where the whole output lies: to the user only, whose computer it is."""
-    where = f"{clean(str(kept.path))} on this computer"
-    if kept.size < kept.total:
-        return (
-            f"The first {kept.size:,} of {kept.total:,} bytes of the output are in {where} "
-            "(SANDBOX_CHAT_OUTPUT_KEEP_MB)."
-        )
-    return f"The whole output ({kept.total:,} bytes) is in {where}."
 
 
 def sections(execution: Execution, *, timeout: int, limit: int, notes: list[str] | None = None) -> str:
@@ -135,12 +138,12 @@ def _parts(execution: Execution, timeout: int) -> Iterator[tuple[str, str]]:
     if shown:
         stdout = "\n".join([stdout.removesuffix("\n"), *shown] if stdout else shown)
         stdout = bound(stdout, SHOWN_LIMIT)  # cleaning all that a run may display would take seconds
-    yield "stdout", clean_output(stdout).rstrip("\n")
-    yield "stderr", clean_output(execution.stderr).rstrip("\n")
-    yield "result", clean_output(bound(execution.result_text, SHOWN_LIMIT)).rstrip("\n")
+    yield "stdout", from_output(stdout).rstrip("\n")
+    yield "stderr", from_output(execution.stderr).rstrip("\n")
+    yield "result", from_output(bound(execution.result_text, SHOWN_LIMIT)).rstrip("\n")
     yield "error", _error(execution, timeout)
     if execution.error is not None:
-        yield "traceback", clean_output(execution.error.traceback).rstrip("\n")
+        yield "traceback", from_output(execution.error.traceback).rstrip("\n")
 
 
 def _error(execution: Execution, timeout: int) -> str:
@@ -160,7 +163,7 @@ def _error(execution: Execution, timeout: int) -> str:
     error = execution.error
     # A stopped run often carries the KeyboardInterrupt that stopped it: that says nothing new.
     if error is not None and not (execution.stopped and error.name == "KeyboardInterrupt"):
-        words.append(clean_output(f"{error.name}: {error.value}" if error.value else error.name))
+        words.append(from_output(f"{error.name}: {error.value}" if error.value else error.name))
     return "\n".join(words)
 
 

@@ -1,76 +1,226 @@
-"""Every action of the chat's screen: its name, key, and words. Bindings, palette and help come from here."""
+"""Every action of the interface by its place: name, keys, words. Bindings, palette, help and the keymap come from here.
+
+An action is called ``place.word``, as in the table ``[keys]`` of ``config.toml``. Its texts stand in
+``words/actions.py`` under the same name. Knows no Textual until bindings are asked for.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from sandbox_chat.ui.glyphs import own
+from sandbox_chat.words import tr
+
+if TYPE_CHECKING:
+    from textual.binding import Binding
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An action. ``action`` is Textual's name of it, ``keys`` comma-separated, ``title`` its name for people."""
+    """An action. ``action`` is Textual's name of it, ``keys`` comma-separated: those of the program, not the user's.
 
+    ``priority``: the key means this whatever has the focus. ``listed``: it stands in the command palette.
+    """
+
+    name: str
     action: str
     keys: str
-    title: str
-    help: str
     priority: bool = False
+    listed: bool = True
+
+    @property
+    def place(self) -> str:
+        """Where it works: the part of its name before the dot."""
+        return self.name.partition(".")[0]
+
+    @property
+    def title(self) -> str:
+        """Its name for people."""
+        return tr(f"actions.{self.name}")
+
+    @property
+    def help(self) -> str:
+        """A few words more; the title where there are none."""
+        return tr(f"actions.{self.name}.help")
 
 
 APP_ACTIONS: tuple[Action, ...] = (
-    Action("app.help", "f1", "Show the keys", "Keys of where you are, and of everywhere"),
-    Action("app.palette", "ctrl+p", "Find a command", "Every action by name", priority=True),
-    Action("app.toggle_theme", "f9", "Switch dark and light", "Change the colours for this run"),
-    Action("app.leave", "ctrl+q", "Quit", "Close the session, the sandbox and the program", priority=True),
+    Action("app.help", "app.help", "f1,question_mark"),
+    Action("app.palette", "app.command_palette", "ctrl+p", priority=True, listed=False),
+    Action("app.theme", "app.toggle_theme", "f9"),
+    Action("app.leave", "app.leave", "ctrl+q", priority=True),
+    Action("app.ask_leave", "app.ask_leave", "ctrl+c", listed=False),
 )
 """Work on every screen."""
 
 CHAT_ACTIONS: tuple[Action, ...] = (
-    Action(
-        "screen.escape",
-        "escape",
-        "Interrupt, or back to the prompt",
-        "Stop the running turn; when idle, go to the end of the transcript and the prompt",
-    ),
-    Action(
-        "screen.toggle_tools", "f2", "Show or hide the tools", "The pane of tool calls; when narrow, its tab"
-    ),
-    Action("screen.toggle_cost", "f3", "Show or hide the cost", "The pane of cost; when narrow, its tab"),
-    Action("screen.maximise", "f4", "Maximise or restore", "Let the pane in use fill the screen"),
-    Action("screen.change_model", "f5", "Change the model", "Use another model from the next turn on"),
-    Action(
-        "screen.next_pane", "f6", "Go to the next pane", "Prompt, transcript, tools, details", priority=True
-    ),
-    Action("screen.side(-4)", "f7", "Make the side narrower", "More room for the transcript", priority=True),
-    Action("screen.side(4)", "f8", "Make the side wider", "More room for the tools", priority=True),
-    Action(
-        "screen.step_tool(-1)", "ctrl+up", "Choose the tool call before", "In the pane and the transcript"
-    ),
-    Action("screen.step_tool(1)", "ctrl+down", "Choose the next tool call", "In the pane and the transcript"),
-    Action(
-        "screen.open_picture", "ctrl+o", "Open the picture", "The chosen call's picture over the whole screen"
-    ),
-    Action(
-        "screen.attach",
-        "ctrl+l",
-        "Attach a file",
-        "Put a file of yours into the sandbox: /attach FILE in the composer",
-        priority=True,
-    ),
-    Action("screen.end", "ctrl+end", "Go to the end", "To the newest line, and follow it", priority=True),
-    Action(
-        "screen.resume_waiting",
-        "ctrl+g",
-        "Send the waiting prompts",
-        "Prompts that were held after an interruption or a failure",
-    ),
-    Action(
-        "screen.take_back",
-        "ctrl+t",
-        "Take back a waiting prompt",
-        "The newest waiting prompt goes back into the composer",
-    ),
+    Action("chat.escape", "screen.escape", "escape"),
+    Action("chat.tools", "screen.toggle_tools", "f2"),
+    Action("chat.cost", "screen.toggle_cost", "f3"),
+    Action("chat.maximise", "screen.maximise", "f4"),
+    Action("chat.model", "screen.change_model", "f5"),
+    Action("chat.next_pane", "screen.next_pane", "f6", priority=True),
+    Action("chat.side_narrower", "screen.side(-4)", "f7", priority=True),
+    Action("chat.side_wider", "screen.side(4)", "f8", priority=True),
+    Action("chat.tool_before", "screen.step_tool(-1)", "ctrl+up"),
+    Action("chat.tool_next", "screen.step_tool(1)", "ctrl+down"),
+    Action("chat.picture", "screen.open_picture", "ctrl+o"),
+    Action("chat.attach", "screen.attach", "ctrl+l", priority=True),
+    Action("chat.end", "screen.end", "ctrl+end", priority=True),
+    Action("chat.find", "screen.find", "ctrl+f", priority=True),
+    Action("chat.send_waiting", "screen.resume_waiting", "ctrl+g"),
+    Action("chat.take_back", "screen.take_back", "ctrl+t"),
 )
 """Work on the chat's screen."""
+
+WIDGET_ACTIONS: tuple[Action, ...] = (
+    Action("composer.send", "send", "enter"),
+    Action("composer.newline", "newline", "alt+enter,shift+enter,ctrl+j"),
+    Action("composer.clear", "clear_draft", "ctrl+c"),
+    Action("composer.search", "search", "ctrl+r"),
+    Action("composer.edit", "edit", "ctrl+s,alt+e"),
+    Action("composer.write_out", "write_out", "tab"),
+    Action("composer.page_up", "page(-1)", "pageup", listed=False),
+    Action("composer.page_down", "page(1)", "pagedown", listed=False),
+    Action("transcript.up", "scroll_rows(-1)", "up", listed=False),
+    Action("transcript.down", "scroll_rows(1)", "down", listed=False),
+    Action("transcript.page_up", "scroll_pages(-1)", "pageup", listed=False),
+    Action("transcript.page_down", "scroll_pages(1)", "pagedown,space", listed=False),
+    Action("transcript.start", "scroll_start", "home,g"),
+    Action("transcript.last", "scroll_last", "end,G", listed=False),
+    Action("transcript.turn_before", "turn(-1)", "left_square_bracket,alt+up"),
+    Action("transcript.turn_next", "turn(1)", "right_square_bracket,alt+down"),
+    Action("transcript.item_before", "cursor(-1)", "k,shift+up", listed=False),
+    Action("transcript.item_next", "cursor(1)", "j,shift+down", listed=False),
+    Action("transcript.open", "open", "enter"),
+    Action("transcript.expand_all", "expand_all", "E"),
+    Action("transcript.copy", "copy", "y"),
+    Action("transcript.copy_selection", "copy_selection", "ctrl+c", listed=False),
+    Action("transcript.open_elsewhere", "command('open')", "o"),
+    Action("transcript.page", "command('page')", "p"),
+    Action("transcript.edit", "command('edit')", "e"),
+    Action("transcript.save", "command('save')", "s"),
+    Action("transcript.rerun", "command('rerun')", "r"),
+    Action("transcript.link_next", "link(1)", "l", listed=False),
+    Action("transcript.link_before", "link(-1)", "L", listed=False),
+    Action("transcript.find", "find", "slash", listed=False),
+    Action("transcript.found_next", "find_step(1)", "n", listed=False),
+    Action("transcript.found_before", "find_step(-1)", "N", listed=False),
+    Action("transcript.clear", "clear", "escape", listed=False),
+    Action("find.next", "step(1)", "enter,down", priority=True, listed=False),
+    Action("find.before", "step(-1)", "shift+enter,up", priority=True, listed=False),
+    Action("find.leave", "leave", "escape", priority=True, listed=False),
+    Action("find.stay", "stay", "tab", priority=True, listed=False),
+    Action("tabs.before", "step(-1)", "left", listed=False),
+    Action("tabs.next", "step(1)", "right", listed=False),
+    Action("choices.before", "step(-1)", "up", listed=False),
+    Action("choices.next", "step(1)", "down", listed=False),
+    Action("choices.take", "take", "enter", listed=False),
+    Action("welcome.back", "back", "escape", listed=False),
+    Action("help.close", "dismiss", "escape,f1,q,question_mark", listed=False),
+    Action("model.cancel", "cancel", "escape", listed=False),
+    Action("link.open", "open", "enter,o", listed=False),
+    Action("link.copy", "copy", "c", listed=False),
+    Action("link.back", "back", "escape,q", listed=False),
+    Action("picture.back", "back", "escape,q,enter", listed=False),
+    Action("picture.open", "open", "o", listed=False),
+    Action("picture.save", "save", "s", listed=False),
+    Action("picture.copy", "copy", "y", listed=False),
+    Action("picture.next", "turn(1)", "n,pagedown,space", listed=False),
+    Action("picture.before", "turn(-1)", "p,pageup", listed=False),
+    Action("picture.larger", "zoom(1)", "plus,equals_sign", listed=False),
+    Action("picture.smaller", "zoom(-1)", "minus", listed=False),
+    Action("picture.whole", "whole", "0", listed=False),
+    Action("picture.left", "pan(-1,0)", "left", listed=False),
+    Action("picture.right", "pan(1,0)", "right", listed=False),
+    Action("picture.up", "pan(0,-1)", "up", listed=False),
+    Action("picture.down", "pan(0,1)", "down", listed=False),
+    Action("pager.next", "turn(1)", "n", listed=False),
+    Action("pager.before", "turn(-1)", "p", listed=False),
+    Action("pager.large", "large", "enter", listed=False),
+    Action("tools.before", "step(-1)", "up", listed=False),
+    Action("tools.next", "step(1)", "down", listed=False),
+    Action("tools.page_up", "step(-10)", "pageup", listed=False),
+    Action("tools.page_down", "step(10)", "pagedown", listed=False),
+    Action("tools.first", "step(-1000000)", "home", listed=False),
+    Action("tools.last", "step(1000000)", "end", listed=False),
+    Action("pane.before", "step_view(-1)", "left", listed=False),
+    Action("pane.next", "step_view(1)", "right", listed=False),
+    Action("pane.copy_arguments", "ask('copy_arguments')", "a", listed=False),
+    Action("pane.copy_result", "ask('copy_result')", "y", listed=False),
+    Action("pane.edit", "ask('edit')", "e", listed=False),
+    Action("pane.page", "ask('page')", "p", listed=False),
+    Action("pane.open", "ask('open')", "o", listed=False),
+    Action("pane.save", "ask('save')", "s", listed=False),
+    Action("details.up", "scroll_up", "up", listed=False),
+    Action("details.down", "scroll_down", "down", listed=False),
+    Action("details.page_up", "page_up", "pageup", listed=False),
+    Action("details.page_down", "page_down", "pagedown", listed=False),
+    Action("details.start", "scroll_home", "home", listed=False),
+    Action("details.end", "scroll_end", "end", listed=False),
+    Action("details.copy", "copy", "c", listed=False),
+    Action("page.open", "choose('open')", "enter,o", listed=False),
+    Action("page.online", "choose('online')", "n", listed=False),
+    Action("page.save", "choose('save')", "s", listed=False),
+    Action("page.before", "turn(-1)", "left", listed=False),
+    Action("page.next", "turn(1)", "right", listed=False),
+    Action("page.back", "back", "escape,q", listed=False),
+)
+"""Work in one widget, or on a screen that lies over the chat."""
+
+_own: dict[str, tuple[str, ...]] = {}
+
+
+@cache
+def all_actions() -> dict[str, Action]:
+    """Return every action by its name, in the order of the table. Not to be changed."""
+    return {item.name: item for item in (*APP_ACTIONS, *CHAT_ACTIONS, *WIDGET_ACTIONS)}
+
+
+def of(place: str) -> tuple[Action, ...]:
+    """Return the actions of a place."""
+    return tuple(item for item in all_actions().values() if item.place == place)
+
+
+def bindings_of(place: str) -> list[Binding]:
+    """Return the bindings of a place, with the action's name as their id: a keymap finds them by it."""
+    from textual.binding import Binding
+
+    return [
+        Binding(
+            item.keys,
+            item.action.removeprefix("app.").removeprefix("screen."),
+            item.name,
+            show=False,
+            priority=item.priority,
+            id=item.name,
+        )
+        for item in of(place)
+    ]
+
+
+def use_keys(chosen: Mapping[str, tuple[str, ...]]) -> None:
+    """Take the user's keys by the name of the action; no keys mean that it has none."""
+    _own.clear()
+    _own.update(chosen)
+
+
+def keys_of(name: str) -> tuple[str, ...]:
+    """Return the keys of an action: the user's, or else the program's."""
+    found = _own.get(name)
+    if found is not None:
+        return found
+    return tuple(key.strip() for key in all_actions()[name].keys.split(","))
+
+
+def key_of(name: str) -> str:
+    """Return the first key of an action as it is written for people; empty when it has none."""
+    keys = keys_of(name)
+    return key_name(keys[0]) if keys else ""
+
 
 KEY_NAMES = {
     "enter": "⏎",
@@ -87,9 +237,15 @@ KEY_NAMES = {
     "tab": "tab",
     "delete": "Del",
     "backspace": "⌫",
-    "question_mark": "?",
-    "greater_than_sign": ">",
+    "slash": "/",
+    "backslash": "\\",
+    "at": "@",
+    "minus": "-",
+    "plus": "+",
+    "underscore": "_",
     "less_than_sign": "<",
+    "greater_than_sign": ">",
+    "insert": "Ins",
 }
 
 
@@ -97,11 +253,29 @@ def key_name(key: str) -> str:
     """Return how a key is written for people: ``ctrl+p`` is ``^P``, ``alt+enter`` is ``alt+⏎``."""
     *modifiers, last = key.split("+")
     name = KEY_NAMES.get(last, last.upper() if last[:1] == "f" and last[1:].isdigit() else last)
+    if name == last and len(name) > 1:
+        name = _sign(name)
     if modifiers == ["ctrl"] and len(name) == 1 and name.isascii():
         return f"^{name.upper()}"
-    return "+".join([*modifiers, name])
+    return own("+".join([*modifiers, name]))
+
+
+def _sign(name: str) -> str:
+    """Return the sign that Textual calls ``name``, or the name if it is none."""
+    import unicodedata
+
+    try:
+        sign = unicodedata.lookup(name.replace("_", " "))
+    except KeyError:
+        return name
+    return sign if sign.isprintable() and sign != " " else name
 
 
 def key_names(keys: str) -> str:
     """Return the names of comma-separated keys."""
     return ", ".join(key_name(key.strip()) for key in keys.split(",") if key.strip())
+
+
+def names_of(name: str) -> str:
+    """Return the names of an action's keys, the user's or the program's."""
+    return ", ".join(map(key_name, keys_of(name)))

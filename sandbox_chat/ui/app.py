@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import errno
 import gc
 import os
@@ -16,27 +17,42 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.command import Provider
 from textual.message import Message
 from textual.screen import Screen
+from textual.widgets import Input
 
 from sandbox_chat.events import Event, utc_now
 from sandbox_chat.settings import ConfigError, Settings, config_path
-from sandbox_chat.ui.actions import APP_ACTIONS
+from sandbox_chat.ui import face
+from sandbox_chat.ui.actions import bindings_of, key_of, keys_of
+from sandbox_chat.ui.caret import CaretApp
 from sandbox_chat.ui.controller import Chat, EngineFactory, EngineLike
+from sandbox_chat.ui.drafts import Drafts
+from sandbox_chat.ui.glyphs import is_ascii
+from sandbox_chat.ui.guard import GuardedApp
 from sandbox_chat.ui.history import History
 from sandbox_chat.ui.images import Images
-from sandbox_chat.ui.private import QuietFailure, teach_alt_enter
+from sandbox_chat.ui.plain_bar import choose_bars
+from sandbox_chat.ui.private import QuietFailure, is_away, teach_alt_enter
 from sandbox_chat.ui.pump import Pump
 from sandbox_chat.ui.screens.chat import ChatScreen
-from sandbox_chat.ui.themes import DARK, LIGHT, name_of, themes
+from sandbox_chat.ui.themes import after, name_of, themes
+from sandbox_chat.ui.tokens import written
+from sandbox_chat.words import tr
 
 if TYPE_CHECKING:
     from sandbox_chat.ui.pictures import TerminalInfo
 
 LEAVE_WINDOW = 2.0
 """Seconds within which a second Ctrl+C leaves."""
+
+PAST_FREEZE = 1.0
+"""Seconds after which what was made of a past session is out of the collector's sight."""
+
+YOUNG_OBJECTS = 5_000
+"""New objects after which the collector looks at the young ones: drawing makes many that go by themselves."""
 
 CLOSE_EXTRA = 3.0
 """Seconds beyond the setting ``close_timeout`` after which the interface ends without the engine's word."""
@@ -63,7 +79,7 @@ def terminal_gone() -> bool:
     return False
 
 
-class ChatApp(QuietFailure, inherit_bindings=False):
+class ChatApp(GuardedApp, CaretApp, QuietFailure, inherit_bindings=False):
     """The terminal application. Returns its exit code.
 
     ``make_engine`` makes the engine; it is called after the first frame, or with ``ask`` when the welcome
@@ -76,16 +92,7 @@ class ChatApp(QuietFailure, inherit_bindings=False):
     COMMANDS = {commands}  # noqa: RUF012 - Textual's own declaration
     COMMAND_PALETTE_BINDING = "ctrl+p"
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *(
-            Binding(
-                item.keys, item.action.removeprefix("app."), item.title, show=False, priority=item.priority
-            )
-            for item in APP_ACTIONS
-        ),
-        Binding("question_mark", "help", "Show the keys", show=False),
-        Binding("ctrl+c", "ask_leave", "Twice: quit", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("app")]
 
     class Flush(Message):
         """Events of the engine are there."""
@@ -101,10 +108,16 @@ class ChatApp(QuietFailure, inherit_bindings=False):
         typed: str = "",
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
-        super().__init__()
+        keymap = face.take(settings, os.environ)
+        # Textual makes greys of colours where none are wanted, but leaves them out if told that they are ANSI's.
+        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
+        if self.no_color:
+            images = "off" if settings.images == "off" else "ascii"
+            settings = dataclasses.replace(settings, theme="terminal", images=images)
         self.settings = settings
         self.chat = Chat(restored=self._restore)
         self.prompts = History(settings.data_path / "history")
+        self.drafts = Drafts(settings.data_path / "drafts")
         self.images = Images(settings, info)
         self.pump = Pump(self._deliver)
         self.signal_code = 0
@@ -120,7 +133,10 @@ class ChatApp(QuietFailure, inherit_bindings=False):
         self._signals: list[int] = []
         for theme in themes():
             self.register_theme(theme)
-        self.theme = name_of(settings.theme)
+        self.theme = name_of(settings.theme, info, os.environ)
+        self.set_keymap(keymap)
+        self.set_class(is_ascii(), "-ascii")
+        choose_bars()
         if settings.reduced_motion:
             self.animation_level = "none"
         teach_alt_enter()
@@ -153,6 +169,8 @@ class ChatApp(QuietFailure, inherit_bindings=False):
 
     def _begin(self) -> None:
         self.run_worker(asyncio.to_thread(self.prompts.load), exit_on_error=False)
+        self.chat_screen.composer.keep = self.drafts.save
+        self.run_worker(self._take_draft(), exit_on_error=False)
         self.images.connect(self.chat_screen.transcript)
         if self._ask:
             self._welcome()
@@ -166,6 +184,14 @@ class ChatApp(QuietFailure, inherit_bindings=False):
         if self._typed:
             self.chat_screen.composer.take_early(self._typed)
         self._start()
+
+    async def _take_draft(self) -> None:
+        """Offer the prompt that was not sent when the program last ended without a chance to keep it."""
+        for number, parts in enumerate(await asyncio.to_thread(self.drafts.recover)):
+            if number == 0 and self.chat_screen.composer.offer(parts):
+                self._say(tr("composer.draft_back"))
+            else:
+                self.prompts.add("".join(map(written, parts)))
 
     def _welcome(self) -> None:
         from sandbox_chat.ui.screens.welcome import WelcomeScreen
@@ -194,13 +220,14 @@ class ChatApp(QuietFailure, inherit_bindings=False):
 
     def _start(self) -> None:
         assert self.chat.engine is not None
-        if self.chat_screen.composer.text:
+        if self.chat_screen.composer.at_work:
             self.chat.typing()
         self.chat.engine.start()
         self.chat_screen.update_state()
         # What exists now stays: the collector need not look at it again, its pauses are the longest stalls.
         # It was off until here (see start.py).
         gc.freeze()
+        gc.set_threshold(YOUNG_OBJECTS, 20, 20)
         gc.enable()
 
     # -- events ------------------------------------------------------------------------------------------
@@ -209,7 +236,10 @@ class ChatApp(QuietFailure, inherit_bindings=False):
         self.post_message(self.Flush())
 
     def _later(self, seconds: float) -> None:
-        self.set_timer(seconds, self.pump.flush)
+        if seconds > 0:
+            self.set_timer(seconds, self.pump.flush)
+        else:
+            self._wake()  # a timer of no length never rings; what was typed meanwhile comes first
 
     def on_chat_app_flush(self) -> None:
         """Deliver what the engine said."""
@@ -218,6 +248,8 @@ class ChatApp(QuietFailure, inherit_bindings=False):
     def _deliver(self, batch: list[Event]) -> None:
         past = min(self._past, len(batch))
         self._past -= past
+        if past and not self._past:
+            self.set_timer(PAST_FREEZE, gc.freeze)  # a long past stays, like what was there at the start
         if self._shown:
             self.chat_screen.deliver(batch, past)
         else:
@@ -240,13 +272,20 @@ class ChatApp(QuietFailure, inherit_bindings=False):
         if not isinstance(self.screen, HelpScreen):
             self.push_screen(HelpScreen.of(self.screen))
 
-    def action_palette(self) -> None:
+    def action_command_palette(self) -> None:
         """Open the commands."""
-        self.action_command_palette()
+        from textual.command import CommandPalette
+
+        if not CommandPalette.is_open(self):
+            self.push_screen(CommandPalette(placeholder=tr("app.search_commands"), id="--command-palette"))
 
     def action_toggle_theme(self) -> None:
-        """Switch between dark and light."""
-        self.theme = LIGHT if self.theme == DARK else DARK
+        """Take the next theme."""
+        if self.no_color:
+            self._say(tr("app.no_color"))
+            return
+        self.theme = after(self.theme)
+        self._say(tr(f"app.{self.theme}"))
 
     def action_ask_leave(self) -> None:
         """Leave when asked twice."""
@@ -255,16 +294,24 @@ class ChatApp(QuietFailure, inherit_bindings=False):
             self.action_leave()
             return
         self._leave_asked = now
+        self._say(tr("app.once_more", key=key_of("app.ask_leave")))
+
+    def _say(self, words: str) -> None:
         if isinstance(self.screen, ChatScreen):
-            self.chat_screen.status.say("^C once more quits", LEAVE_WINDOW)
+            self.chat_screen.status.say(words, LEAVE_WINDOW)
         else:
-            self.notify("^C once more quits", markup=False, timeout=LEAVE_WINDOW)
+            self.notify(words, markup=False, timeout=LEAVE_WINDOW)
 
     async def on_event(self, event: events.Event) -> None:
-        """Any other key between two Ctrl+C says that the first was not meant to begin leaving."""
-        if isinstance(event, events.Key) and event.key != "ctrl+c":
+        """Any other key between the two that leave says that the first was not meant to begin it."""
+        if isinstance(event, events.Key) and event.key not in keys_of("app.ask_leave"):
             self._leave_asked = float("-inf")
         await super().on_event(event)
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Let no cursor blink: what moves on this screen is alive."""
+        if isinstance(event.widget, Input):
+            event.widget.cursor_blink = False
 
     def on_composer_leave_asked(self) -> None:
         """Ctrl+C on an empty prompt."""
@@ -282,7 +329,7 @@ class ChatApp(QuietFailure, inherit_bindings=False):
             return
         self._leaving = True
         with contextlib.suppress(Exception):  # what is unsent is kept if it can be; leaving goes on
-            for prompt in (*self.chat.waiting, self.chat_screen.composer.text):
+            for prompt in (*self.chat.waiting, self.chat_screen.composer.draft):
                 self.prompts.add(prompt)
         if self.chat.engine is None:
             self.exit(self.signal_code)
@@ -296,6 +343,10 @@ class ChatApp(QuietFailure, inherit_bindings=False):
             await asyncio.wait_for(asyncio.to_thread(engine.close), limit)
         self.pump.drain()
         self.exit(self.signal_code)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Another size may come with another font."""
+        self.images.resized(event)
 
     def on_unmount(self) -> None:
         """Let go of the loop's signals."""
@@ -316,6 +367,8 @@ class ChatApp(QuietFailure, inherit_bindings=False):
 
     def _signalled(self, number: int) -> None:
         """A signal asks to end: the same way out, and a deadline should the terminal be gone."""
+        if number == signal.SIGINT and is_away():
+            return
         self.signal_code = 128 + number
         limit = self.settings.close_timeout + 2 * CLOSE_EXTRA
         guard = threading.Timer(limit, os._exit, (self.signal_code,))

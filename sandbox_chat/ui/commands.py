@@ -6,28 +6,27 @@ from functools import partial
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
-from sandbox_chat.ui.actions import APP_ACTIONS, CHAT_ACTIONS, Action, key_names
+from sandbox_chat.ui.actions import Action, all_actions, names_of
 
-COMPOSER_ACTIONS: tuple[Action, ...] = (
-    Action("screen.send", "enter", "Send the prompt", "What is in the composer"),
-    Action("screen.newline", "alt+enter", "New line in the prompt", "Also shift+⏎ or ^J"),
-    Action("screen.clear_draft", "ctrl+c", "Clear the prompt", "It is kept in the history"),
-)
+NODES = {"composer": "#composer", "transcript": "#transcript"}
+"""The widgets of the chat's screen whose actions the palette offers, by place."""
+
+PLACES = ("composer", "chat", "transcript", "app")
+"""The places whose actions it offers over the chat, in this order."""
 
 
 class Commands(Provider):
     """Offers the actions of the chat."""
 
     def _actions(self) -> list[Action]:
-        chat = [*COMPOSER_ACTIONS, *CHAT_ACTIONS] if getattr(self.screen, "is_chat", False) else []
-        return [*chat, *(action for action in APP_ACTIONS if action.action != "app.palette")]
+        places = list(PLACES) if getattr(self.screen, "is_chat", False) else ["app"]
+        listed = [item for item in all_actions().values() if item.listed and item.place in places]
+        return sorted(listed, key=lambda item: places.index(item.place))
 
     async def discover(self) -> Hits:
         """Offer everything before anything is typed."""
         for action in self._actions():
-            yield DiscoveryHit(
-                action.title, partial(self._run, action), help=f"{key_names(action.keys)}  {action.help}"
-            )
+            yield DiscoveryHit(action.title, partial(self._run, action), help=_about(action))
 
     async def search(self, query: str) -> Hits:
         """Offer what fits to the typed words."""
@@ -35,14 +34,14 @@ class Commands(Provider):
         for action in self._actions():
             if (score := matcher.match(action.title)) > 0:
                 yield Hit(
-                    score,
-                    matcher.highlight(action.title),
-                    partial(self._run, action),
-                    help=f"{key_names(action.keys)}  {action.help}",
+                    score, matcher.highlight(action.title), partial(self._run, action), help=_about(action)
                 )
 
     async def _run(self, action: Action) -> None:
         # The palette is still closing: "screen" is to mean the one below it.
-        await self.app.run_action(
-            action.action, self.screen, namespaces={"app": self.app, "screen": self.screen}
-        )
+        node = self.screen.query_one(NODES[action.place]) if action.place in NODES else self.screen
+        await self.app.run_action(action.action, node, namespaces={"app": self.app, "screen": self.screen})
+
+
+def _about(action: Action) -> str:
+    return f"{names_of(action.name)}  {action.help}"

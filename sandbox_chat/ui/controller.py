@@ -13,6 +13,7 @@ from typing import Protocol
 from sandbox_chat.events import Event, SessionFinished, Sink, TurnFinished, TurnStarted
 from sandbox_chat.settings import Settings
 from sandbox_chat.ui.state import ChatState
+from sandbox_chat.words import tr
 
 
 class EngineLike(Protocol):
@@ -75,6 +76,7 @@ class Chat:
         self._restored = restored
         self._sent: dict[str, str] = {}
         self._early: list[str] = []
+        self._early_files: list[tuple[str, str]] = []
         self._prestarted = False
         self._over = False
 
@@ -89,8 +91,11 @@ class Chat:
         return [*self._sent.values(), *self._early]
 
     def attach(self, engine: EngineLike) -> None:
-        """Use ``engine``; prompts that were sent before are given to it."""
+        """Use ``engine``; files and prompts that were sent before are given to it."""
         self.engine = engine
+        for path, target in self._early_files:
+            engine.attach(path, target)
+        self._early_files = []
         early, self._early = self._early, []
         for prompt in early:
             self._send(prompt)
@@ -129,10 +134,13 @@ class Chat:
             self.state.model = name
 
     def attach_file(self, path: str, target: str) -> bool:
-        """Put a file into the sandbox. Returns false when there is no session to do it."""
-        if self.engine is None or self._over:
+        """Put a file into the sandbox. Returns false when the session is over."""
+        if self._over:
             return False
-        self.engine.attach(path, target)
+        if self.engine is None:
+            self._early_files.append((path, target))
+        else:
+            self.engine.attach(path, target)
         return True
 
     def answer(self, approval_id: str, choice: str) -> None:
@@ -182,7 +190,7 @@ class Chat:
         if turn is not None and not turn.answered and event.is_error and not event.interrupted:
             self._give_back(turn.prompt)
         if self.waiting and (event.is_error or event.interrupted):
-            self.held = "after the interruption" if event.interrupted else "after the failure"
+            self.held = tr("waiting.interruption" if event.interrupted else "waiting.failure")
         self._next()
 
     def _next(self) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +15,10 @@ from urllib.parse import urlsplit
 from textual.app import App
 
 from sandbox_chat.text import clean_line
+from sandbox_chat.ui.pictures.alternative import image_name
+from sandbox_chat.words import tr
+
+_UNSAFE = re.compile(r"[^\w-]+")
 
 
 def opener() -> list[str] | None:
@@ -28,7 +34,7 @@ def opener() -> list[str] | None:
     return None
 
 
-def _spawn(command: list[str]) -> str:
+def spawn(command: list[str]) -> str:
     """Start a program detached from the terminal. Returns a sentence when that failed."""
     try:
         subprocess.Popen(
@@ -39,7 +45,7 @@ def _spawn(command: list[str]) -> str:
             start_new_session=True,
         )
     except OSError as error:
-        return f"{command[0]} could not be started ({error.strerror})."
+        return tr("outside.not_started", program=command[0], reason=error.strerror)
     return ""
 
 
@@ -51,37 +57,31 @@ def open_link(app: App[Any], href: str) -> None:
     except ValueError:
         scheme = ""
     if scheme not in ("http", "https"):
-        app.notify(
-            f"Only web links are opened, and this is not one: {shown}", severity="warning", markup=False
-        )
+        app.notify(tr("dialogs.no_link", link=shown), severity="warning", markup=False)
         return
     command = opener()
     if command is None:
         app.copy_to_clipboard(href)
-        app.notify(f"Copied, as there is no browser here: {shown}", markup=False)
-    elif problem := _spawn([*command, href]):
+        app.notify(tr("dialogs.link_copied", link=shown), markup=False)
+    elif problem := spawn([*command, href]):
         app.notify(problem, severity="error", markup=False)
 
 
-def open_picture(app: App[Any], path: Path) -> None:
-    """Open a picture in the system's viewer; without one, say where it is."""
-    command = opener()
-    if command is None:
-        app.notify(f"There is no viewer here. The picture is at {clean_line(str(path), 500)}", markup=False)
-    elif problem := _spawn([*command, str(path)]):
-        app.notify(problem, severity="error", markup=False)
+def save_copy(path: Path, folder: Path, name: str = "") -> str:
+    """Copy a file into ``folder`` under a name that is free. Returns the sentence to show. Blocking.
 
-
-def save_copy(path: Path, folder: Path) -> str:
-    """Copy a file into ``folder`` under a name that is free. Returns the sentence to show. Blocking."""
+    ``name`` is that name without its suffix. A file that the journal named by its digest is called a picture without one.
+    """
+    stem = _UNSAFE.sub("-", name) or (path.stem if image_name(str(path)) else "picture")
+    number = 0
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        target = folder / path.name
-        number = 1
-        while target.exists():
-            target = folder / f"{path.stem}-{number}{path.suffix}"
-            number += 1
-        shutil.copyfile(path, target)
+        with path.open("rb") as source:
+            while True:
+                target = folder / f"{stem}{f'-{number}' if number else ''}{path.suffix}"
+                number += 1
+                with contextlib.suppress(FileExistsError), target.open("xb") as copy:
+                    shutil.copyfileobj(source, copy)
+                    return tr("outside.saved", path=clean_line(str(target), 500))
     except OSError as error:
-        return f"The picture could not be saved in {folder} ({error.strerror})."
-    return f"Saved as {target}"
+        return tr("outside.not_saved", folder=clean_line(str(folder), 500), reason=error.strerror)

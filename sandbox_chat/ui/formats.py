@@ -5,9 +5,13 @@ from __future__ import annotations
 from rich.cells import cell_len
 
 from sandbox_chat.plain import duration_text
+from sandbox_chat.ui.glyphs import glyph
 
-SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-BLOCKS = "▁▂▃▄▅▆▇█"
+
+def spinner(frame: int) -> str:
+    """Return the sign of something alive at a frame."""
+    signs = glyph("spinner")
+    return signs[frame % len(signs)]
 
 
 def running(ms: float) -> str:
@@ -43,21 +47,17 @@ def bar(used: int, limit: int, width: int) -> tuple[str, str]:
     filled = min(width, round(width * used / limit))
     if used > 0 and filled == 0:
         filled = 1
-    return "█" * filled, "░" * (width - filled)
+    return glyph("bar-full") * filled, glyph("bar-empty") * (width - filled)
 
 
 def sparkline(values: list[float], width: int) -> str:
     """Return the last ``width`` values as a line of blocks, scaled to their largest."""
     shown = values[-width:] if width > 0 else []
     top = max(shown, default=0.0)
+    blocks = glyph("sparkline")
     if top <= 0:
-        return BLOCKS[0] * len(shown)
-    return "".join(BLOCKS[min(7, int(7.999 * max(0.0, v) / top))] for v in shown)
-
-
-def plural(count: int, word: str) -> str:
-    """Return ``1 turn``, ``2 turns``."""
-    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+        return blocks[0] * len(shown)
+    return "".join(blocks[min(7, int(7.999 * max(0.0, v) / top))] for v in shown)
 
 
 def fit(text: str, width: int) -> str:
@@ -73,4 +73,4 @@ def fit(text: str, width: int) -> str:
         if room < 0:
             break
         kept += character
-    return kept + "…"
+    return kept + glyph("ellipsis")

@@ -21,6 +21,10 @@ ENTRY_LIMIT = 100_000
 """Characters of the longest prompt that the file keeps: a longer one is kept while the program runs."""
 
 
+SEARCHED = 4000
+"""Characters of a prompt's beginning that a search looks at."""
+
+
 class History:
     """Prompts, oldest first, with a place in them that ``back`` and ``forward`` move.
 
@@ -34,6 +38,7 @@ class History:
         self._entries: list[str] = []
         self._place: int | None = None
         self._draft = ""
+        self._keys: dict[str, str] = {}
         self._lock = threading.Lock()
         self._writers: list[threading.Thread] = []
 
@@ -41,6 +46,32 @@ class History:
     def entries(self) -> list[str]:
         """The prompts, oldest first."""
         return list(self._entries)
+
+    @property
+    def recalling(self) -> bool:
+        """True while an older prompt is looked at."""
+        return self._place is not None
+
+    @property
+    def draft(self) -> str:
+        """The draft that was being written before older prompts were looked at."""
+        return self._draft
+
+    def search(self, words: str, limit: int) -> list[str]:
+        """Return the prompts that hold all of ``words``, newest first, each once. Letters of either case are the same."""
+        wanted = words.casefold().split()
+        if len(self._keys) > 2 * KEEP:
+            self._keys.clear()  # those of prompts that are forgotten
+        found: dict[str, None] = {}
+        for entry in reversed(self._entries):
+            key = self._keys.get(entry)
+            if key is None:
+                key = self._keys[entry] = entry[:SEARCHED].casefold()
+            if all(word in key for word in wanted):
+                found[entry] = None
+                if len(found) >= limit:
+                    break
+        return list(found)
 
     def load(self) -> None:
         """Read the file; blocking, so call it off the loop. Never raises."""

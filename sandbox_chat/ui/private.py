@@ -15,7 +15,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+from collections.abc import Iterator
 from enum import Enum
 from typing import Any, cast
 
@@ -42,7 +44,32 @@ def send(app: App[Any], data: str) -> None:
     """Write ``data`` to the terminal between two frames; nothing without a terminal."""
     driver = app._driver
     if driver is not None and data and not app.is_headless:
-        driver.write(data)
+        if _held is not None:
+            _held.append((app, data))
+        else:
+            driver.write(data)
+
+
+_held: list[tuple[App[Any], str]] | None = None
+
+
+@contextlib.contextmanager
+def away() -> Iterator[None]:
+    """While another program has the terminal: what ``send`` was given is written afterwards."""
+    global _held  # noqa: PLW0603 - there is one terminal
+    held: list[tuple[App[Any], str]] = []
+    _held = held
+    try:
+        yield
+    finally:
+        _held = None
+        for app, data in held:
+            send(app, data)
+
+
+def is_away() -> bool:
+    """True while another program has the terminal; Ctrl+C is then meant for that one."""
+    return _held is not None
 
 
 class QuietFailure(App[int]):

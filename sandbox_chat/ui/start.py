@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gc
 import os
 import sys
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sandbox_chat.events import Sink
 from sandbox_chat.settings import Settings
+from sandbox_chat.words import tr
 
 if TYPE_CHECKING:
     from sandbox_chat.ui.app import ChatApp
@@ -30,8 +32,10 @@ def make_engine(
 
 def run_terminal(settings: Settings, *, resume: str | None = None) -> int:
     """Run the chat; see ``sandbox_chat.ui.run``."""
+    from sandbox_chat.ui import face
     from sandbox_chat.ui.pictures import Probe
 
+    settings = dataclasses.replace(settings, warnings=(*settings.warnings, *face.faults(settings)))
     # Importing and laying out makes no garbage, and looking for some takes a quarter of the time to the
     # first frame. The application turns the collector on again when the engine starts.
     gc.disable()
@@ -64,9 +68,10 @@ def run_app(app: ChatApp) -> int:
         with contextlib.suppress(Exception):  # an end that fails must not hide how it came to it
             engine.close()
     app.prompts.close()
+    app.drafts.close(keep=(app.refused or app.failure or failure) is not None)
     if engine is not None and app.chat.state.turns:
         with contextlib.suppress(OSError, ValueError):  # the terminal may be gone
-            said = engine.problem or f"Session saved: sandbox-chat --resume {engine.session_id}"
+            said = engine.problem or tr("app.saved", session=engine.session_id)
             sys.stdout.write(said + "\n")
             sys.stdout.flush()
     failure = app.refused or app.failure or failure

@@ -6,6 +6,7 @@ as the live chat did. Times come from the events' ``at``.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,7 +14,8 @@ from typing import Literal
 
 from sandbox_chat import events as ev
 from sandbox_chat.text import clean_line
-from sandbox_chat.ui.calls import ToolCall, Turn
+from sandbox_chat.ui.arguments import PartialArguments
+from sandbox_chat.ui.calls import OLD_LIMIT, TOTAL_LIMIT, ToolCall, Turn
 
 Phase = Literal[
     "starting", "connecting", "idle", "thinking", "writing", "coding", "running", "asking", "retrying", "lost", "closed",
@@ -56,6 +58,15 @@ class ChatState:
     """Files on their way, by subject. They pass and are not in a replayed state."""
     _ended: int = field(default=0, repr=False, compare=False)
     """So many turns from the first on have surely ended: they are not looked at for each event again."""
+    _open: dict[str, ToolCall] = field(default_factory=dict, repr=False, compare=False)
+    """Calls that may not have ended, for the same reason."""
+    _sums: tuple[int, ev.Usage, tuple[float, int]] | None = field(default=None, repr=False, compare=False)
+    """How often turns had ended when tokens and cost were added up, and the sums."""
+    _outputs: deque[ToolCall] = field(default_factory=deque, repr=False, compare=False)
+    """Calls that have ended and hold their whole live output, oldest first."""
+    _output_size: int = field(default=0, repr=False, compare=False)
+    _ends: int = field(default=0, repr=False, compare=False)
+    """How often a turn has ended."""
 
     # -- reading -----------------------------------------------------------------------------------------
 
@@ -92,7 +103,9 @@ class ChatState:
     @property
     def running_tools(self) -> list[ToolCall]:
         """Calls that have not ended, oldest first."""
-        return [tool for tool in self.tools.values() if tool.open]
+        for tool_id in [key for key, tool in self._open.items() if not tool.open or key not in self.tools]:
+            del self._open[tool_id]
+        return list(self._open.values())
 
     @property
     def attaching(self) -> list[ev.Progress]:
@@ -106,20 +119,27 @@ class ChatState:
     @property
     def usage(self) -> ev.Usage:
         """Tokens of the whole session."""
-        turns = self.turns
-        return ev.Usage(
-            input=sum(t.usage.input for t in turns),
-            output=sum(t.usage.output for t in turns),
-            cache_read=sum(t.usage.cache_read for t in turns),
-            cache_creation=sum(t.usage.cache_creation for t in turns),
-        )
+        return self._summed()[1]
 
     @property
     def cost(self) -> tuple[float, int]:
         """Known cost of the session in US dollars, and how many turns have no known price."""
-        known = sum(t.cost_usd for t in self.turns if t.cost_usd is not None)
-        unknown = sum(1 for t in self.turns if t.ended and t.cost_usd is None and t.used_tokens)
-        return known, unknown
+        return self._summed()[2]
+
+    def _summed(self) -> tuple[int, ev.Usage, tuple[float, int]]:
+        """Add up the turns, once after each end of one."""
+        if self._sums is None or self._sums[0] != self._ends:
+            turns = self.turns
+            usage = ev.Usage(
+                input=sum(t.usage.input for t in turns),
+                output=sum(t.usage.output for t in turns),
+                cache_read=sum(t.usage.cache_read for t in turns),
+                cache_creation=sum(t.usage.cache_creation for t in turns),
+            )
+            known = sum(t.cost_usd for t in turns if t.cost_usd is not None)
+            unknown = sum(1 for t in turns if t.ended and t.cost_usd is None and t.used_tokens)
+            self._sums = (self._ends, usage, (known, unknown))
+        return self._sums
 
     # -- changing ----------------------------------------------------------------------------------------
 
@@ -141,7 +161,9 @@ class ChatState:
                 self._tool_draft(event)
             case ev.ToolOutput():
                 if tool := self.tools.get(event.tool_use_id):
-                    (tool.late if event.late else tool.output).add(event.stream, event.text)
+                    (tool.late if event.late else tool.output).add(
+                        event.stream, event.text, event.styles, event.rewind
+                    )
                     self._touch(tool)
             case ev.Progress():
                 self._progress(event)
@@ -193,13 +215,14 @@ class ChatState:
         if tool is None:
             turn = self.turn
             tool = ToolCall(id=tool_use_id, name=name, turn_id=turn.id if turn else "", began=at)
-            self.tools[tool_use_id] = tool
+            self.tools[tool_use_id] = self._open[tool_use_id] = tool
         return tool
 
     def _tool_draft(self, event: ev.ToolInputDelta) -> None:
         tool = self._tool(event.tool_use_id, event.name, event.at)
         if tool.status == "writing" and len(tool.draft) < DRAFT_LIMIT:
             tool.draft += event.text
+            tool.partial.feed(event.text)
             self._touch(tool)
         self._answering("coding", event.at)
 
@@ -207,7 +230,7 @@ class ChatState:
         tool = self._tool(event.tool_use_id, event.name, event.at)
         tool.name = event.name
         tool.input = event.input
-        tool.draft = ""
+        tool.draft, tool.partial = "", PartialArguments()
         self._touch(tool)
         if tool.open:
             tool.status = "running"
@@ -220,8 +243,19 @@ class ChatState:
         tool.content = event.content
         tool.status = "interrupted" if event.interrupted else "failed" if event.is_error else "ok"
         self._touch(tool)
+        self._bound_output(tool)
         if not self.running_tools:
             self._be("thinking", event.at)
+
+    def _bound_output(self, tool: ToolCall) -> None:
+        """A call has ended: when all calls hold too much output, the oldest give theirs up."""
+        self._outputs.append(tool)
+        self._output_size += tool.output.size
+        while self._output_size > TOTAL_LIMIT and len(self._outputs) > 1:
+            oldest = self._outputs.popleft()
+            self._output_size -= oldest.output.size
+            oldest.output.shrink(OLD_LIMIT)
+            self._touch(oldest)
 
     def _progress(self, event: ev.Progress) -> None:
         if event.over:
@@ -252,6 +286,7 @@ class ChatState:
             self.retry = None
 
     def _turn_finished(self, event: ev.TurnFinished) -> None:
+        self._ends += 1
         turn = next((t for t in reversed(self.turns) if t.id == event.turn_id), None)
         if turn is not None:
             turn.ended = True
@@ -292,6 +327,7 @@ class ChatState:
         """End what an earlier run of the program left open: nothing of it goes on."""
         self.questions.clear()
         self.transfers.clear()
+        self._ends += 1
         for tool in self.running_tools:
             self._stop(tool)
         for turn in self.turns:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sandbox_chat.events import TextContent
+from sandbox_chat.events import Content, FileContent, ImageContent, TableContent, TextContent, content_dict
 from sandbox_chat.text import bound, clean
-from sandbox_chat.ui.arguments import partial_arguments
 from sandbox_chat.ui.calls import ToolCall
+from sandbox_chat.ui.transcript.card_answer import Part
+from sandbox_chat.ui.transcript.card_table import table_text
+from sandbox_chat.words import tr
 
-VIEW_LIMIT = 60_000
+VIEW_LIMIT = 200_000
 """Characters of one view of a call at most; the middle is cut and the cut is said."""
 
-LIVE_LIMIT = 15_000
-"""The same of output that still comes: it is laid out many times."""
-
-LATE_TITLE = "background output"
-"""Stands over what threads of a call wrote after it had ended."""
+LIVE_LIMIT = 30_000
+"""Characters at the end of output that still comes and is longer than what is kept whole."""
 
 CODE_KEYS = ("code", "content", "text", "query", "command", "path")
 """Arguments that say what a call does, the most telling first."""
@@ -25,7 +24,13 @@ CODE_KEYS = ("code", "content", "text", "query", "command", "path")
 
 def arguments(tool: ToolCall) -> dict[str, Any]:
     """Return the arguments of a call; while the model writes them, the text arguments as far as they came."""
-    return dict(tool.input or partial_arguments(tool.draft))
+    return dict(tool.input or tool.partial.texts)
+
+
+def arguments_json(tool: ToolCall) -> str:
+    """Return the arguments as JSON; empty when there are none yet."""
+    given = arguments(tool)
+    return _json(given) if given else ""
 
 
 def code(tool: ToolCall) -> tuple[str, str]:
@@ -42,6 +47,16 @@ def code(tool: ToolCall) -> tuple[str, str]:
     return bound(_json(given), VIEW_LIMIT), "json"
 
 
+def whole_code(tool: ToolCall) -> tuple[str, str]:
+    """Return all of what a call does, and the suffix of a file that holds it."""
+    given = arguments(tool)
+    if isinstance(text := given.get("code"), str):
+        return text, ".py"
+    if isinstance(text := given.get("content"), str):
+        return text, ".txt"
+    return arguments_json(tool), ".json"
+
+
 def first_line(tool: ToolCall) -> str:
     """Return one line that says what a call does: the first line of its code, or its path."""
     given = arguments(tool)
@@ -56,43 +71,54 @@ def first_line(tool: ToolCall) -> str:
 
 
 def result(tool: ToolCall) -> str:
-    """Return the text of a call's result, with a line for each picture."""
-    parts = []
-    for part in tool.content:
-        if isinstance(part, TextContent):
-            parts.append(part.text)
-        else:
-            parts.append(f"[picture {part.width}×{part.height} {part.mime}: {part.path}]")
+    """Return the text of a call's result, with a line for each picture, table and file."""
+    parts = [_words(part) for part in tool.content]
     if tool.late:
-        parts.append(f"\n{LATE_TITLE}\n{tool.late.text()}")
+        parts.append(f"\n{tr('cards.background')}\n{tool.late.text()}")
     return bound("\n".join(parts), VIEW_LIMIT)
 
 
-def output(tool: ToolCall) -> list[tuple[str, str]]:
-    """Return the output as ``(stream, text)``, bounded to what a pane can hold."""
-    parts = tool.output.parts()
+def result_parts(tool: ToolCall) -> list[Part | FileContent]:
+    """Return the parts of a result in their order: texts with their titles, files as they are."""
+    found: list[Part | FileContent] = []
+    for content in tool.content:
+        if isinstance(content, FileContent):
+            found.append(content)
+            continue
+        text = _words(content)
+        if isinstance(content, TextContent) and (at := text.find("\n[traceback]\n")) >= 0:
+            at += len("\n[traceback]\n")
+            end = text.find("\n[note]", at)
+            end = end if end >= 0 else len(text)
+            found += [Part("", text=text[: at - 1]), Part("traceback", text=text[at:end])]
+            text = text[end + 1 :]
+        if text:
+            found.append(Part("", text=text))
     if tool.late:
-        gap = "" if not parts or parts[-1][1].endswith("\n") else "\n"
-        parts = [*parts, ("note", f"{gap}{LATE_TITLE}\n"), *tool.late.parts()]
-    size = sum(len(text) for _, text in parts)
-    limit = LIVE_LIMIT if tool.open else VIEW_LIMIT
-    if size <= limit:
-        return parts
-    half = limit // 2
-    head = _take(parts, half)
-    tail = [(stream, text[::-1]) for stream, text in _take([(s, t[::-1]) for s, t in reversed(parts)], half)]
-    cut = size - 2 * half + tool.output.cut
-    return [*head, ("note", f"\n[… {cut:,} characters not shown here …]\n"), *reversed(tail)]
+        found.append(Part("", text=f"\n{tr('cards.background')}\n{tool.late.text()}"))
+    return found
 
 
-def _take(parts: list[tuple[str, str]], limit: int) -> list[tuple[str, str]]:
-    taken = []
-    for stream, text in parts:
-        if limit <= 0:
-            break
-        taken.append((stream, text[:limit]))
-        limit -= len(text)
-    return taken
+def everything(tool: ToolCall) -> str:
+    """Return all that came of a call as text, its tables too; what came until now while it runs."""
+    parts = [table_text(part) if isinstance(part, TableContent) else _words(part) for part in tool.content]
+    if not parts and tool.output:
+        parts.append(tool.output.text())
+    if tool.late:
+        parts.append(f"{tr('cards.background')}\n{tool.late.text()}")
+    return "\n\n".join(parts)
+
+
+def _words(part: Content) -> str:
+    match part:
+        case TextContent():
+            return part.text
+        case ImageContent():
+            return f"[picture {part.width}×{part.height} {part.mime}: {part.path}]"
+        case TableContent():
+            return f"[table {part.row_count} × {part.column_count}]"
+        case FileContent():
+            return f"[{part.title}, {part.size:,} bytes: {part.path}]"
 
 
 def raw(tool: ToolCall) -> str:
@@ -105,18 +131,7 @@ def raw(tool: ToolCall) -> str:
         "input": dict(tool.input) if tool.input else tool.draft,
         "output": tool.output.text(),
         **({"background_output": tool.late.text()} if tool.late else {}),
-        "content": [
-            {"type": "text", "text": part.text}
-            if isinstance(part, TextContent)
-            else {
-                "type": "image",
-                "path": part.path,
-                "mime": part.mime,
-                "width": part.width,
-                "height": part.height,
-            }
-            for part in tool.content
-        ],
+        "content": [content_dict(part) for part in tool.content],
     }
     return bound(_json(data), VIEW_LIMIT)
 

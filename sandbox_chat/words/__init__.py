@@ -8,19 +8,21 @@ sandbox and the journal say is recorded with the session, so it is English and d
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 LANGUAGES = ("en", "zh")
 """Languages that there are texts for."""
 
 _current = "en"
+_signs: Callable[[str], str] | None = None
 
 
-def use(language: str) -> None:
-    """Speak ``language`` from now on; an unknown one is English."""
-    global _current  # noqa: PLW0603 - one program speaks one language
+def use(language: str, signs: Callable[[str], str] | None = None) -> None:
+    """Speak ``language`` from now on; an unknown one is English. ``signs`` writes the signs of a text for this terminal."""
+    global _current, _signs  # noqa: PLW0603 - one program speaks one language
     _current = language if language in LANGUAGES else "en"
+    _signs = signs
 
 
 def language() -> str:
@@ -43,7 +45,14 @@ def tr(key: str, /, **values: object) -> str:
     room, _, name = key.partition(".")
     english, chinese = _tables(room)
     text = chinese[name] if _current == "zh" else english[name]
+    if _signs is not None:
+        text = _signs(text)
     return text.format(**values) if values else text
+
+
+def tr_count(key: str, count: int, /, **values: object) -> str:
+    """Return the text of ``key.one`` or ``key.many`` for ``count`` things; ``{count}`` is the number."""
+    return tr(f"{key}.{'one' if count == 1 else 'many'}", count=f"{count:,}", **values)
 
 
 @lru_cache(maxsize=64)

@@ -122,6 +122,18 @@ async def tables(ground: Ground) -> None:
     assert "<table" in str(output.data["text/html"])
 
 
+@case("Pictures", fast=True)
+async def a_page_of_megabytes(ground: Ground) -> None:
+    """An HTML display of five megabytes, as plots with their library are, comes whole."""
+    done = await ground.run(
+        "from IPython.display import display, HTML\ndisplay(HTML('<p>' + 'é< ' * 1_200_000 + '</p>'))"
+    )
+    assert done.ok, done.error
+    [output] = done.outputs
+    assert output.data["text/html"] == "<p>" + "é< " * 1_200_000 + "</p>"
+    assert await ground.result("1 + 1") == "2"
+
+
 @case("Pictures")
 async def displays_of_all_kinds(ground: Ground) -> None:
     """Displays of HTML, Markdown, LaTeX, SVG and JSON come as such, in their order, before the result."""

@@ -12,7 +12,7 @@ from support.agent import chat
 from support.scripted import call, text, tool_results
 from support.toolbox import Tools
 
-from sandbox_chat.events import ImageContent, ToolFinished, ToolOutput
+from sandbox_chat.events import FileContent, ImageContent, TableContent, TextContent, ToolFinished, ToolOutput
 from sandbox_chat.sandbox import make_worker
 from sandbox_chat.sandbox.worker import SandboxWorker
 from sandbox_chat.settings import Settings
@@ -134,6 +134,25 @@ async def test_a_cancelled_run_leaves_the_sandbox_idle_with_its_variables(tools:
     assert time.monotonic() - start < 4
     assert tools.finished[-1][1].interrupted
     assert "42" in (await tools.call("run_code", code="x + 1")).text
+
+
+async def test_a_data_frame_and_a_page(tools: Tools) -> None:
+    code = (
+        "import pandas as pd\nfrom IPython.display import display, HTML\ndisplay(HTML('<h1>Report</h1>'))\n"
+        "pd.DataFrame({'a': range(100), 'b': ['<x>'] * 100})"
+    )
+    outcome = await tools.call("run_code", code=code)
+    text, page, table = outcome.display
+    assert isinstance(text, TextContent)
+    assert isinstance(page, FileContent)
+    assert tools.files == [b"<h1>Report</h1>"]
+    assert isinstance(table, TableContent)
+    assert table.result
+    assert table.columns == ("", "a", "b")
+    assert table.rows[0] == ("0", "0", "<x>")
+    assert (table.row_count, table.column_count) == (100, 2)
+    assert "<h1>" not in outcome.text
+    assert "[result]" in outcome.text
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, TypeVar
 from support.scripted import MessagesServer, serve
 
 from sandbox_chat.agent.session import ChatSession, Endpoint
-from sandbox_chat.events import Event, ImageContent, TurnFinished
+from sandbox_chat.events import Event, FileContent, ImageContent, TurnFinished
 from sandbox_chat.sandbox.base import (
     CodeError,
     Execution,
@@ -248,6 +248,9 @@ async def chat(
         path.write_bytes(data)
         return ImageContent(str(path), mime, width, height)
 
+    def save_file(data: bytes, mime: str, title: str) -> FileContent:
+        return FileContent(str(tmp / "file.html"), mime, len(data), title)
+
     with contextlib.ExitStack() as stack:
         if server is None:
             server = stack.enter_context(serve(*steps, function=function))
@@ -264,6 +267,7 @@ async def chat(
             endpoint=endpoint or Endpoint(server.url, Secret(server.token), Secret(""), model),
             worker=worker,
             save_picture=save,
+            save_file=save_file,
             emit=lambda event: made[0].sink(event),
             home=tmp / "claude",
         )

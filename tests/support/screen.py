@@ -196,6 +196,9 @@ def chat_app(
         "data_dir": folder / "data",
         "images": "half",
         "reduced_motion": True,
+        "theme": "dark",
+        "language": "en",
+        "glyphs": "unicode",
         **settings,
     }
     if not ask:

@@ -24,12 +24,20 @@ class Terminal:
     """A program in a terminal of ``columns`` × ``rows``. Its output is read all the time."""
 
     def __init__(
-        self, command: Sequence[str], *, env: Mapping[str, str], columns: int = 100, rows: int = 30
+        self,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        columns: int = 100,
+        rows: int = 30,
+        drawn: bool = True,
     ) -> None:
+        """``drawn`` false: what is written is only kept, which is much quicker; ``text`` stays empty."""
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.mode_before = termios.tcgetattr(slave)
-        self.raw = b""
+        self.raw = bytearray()
+        self._drawn = drawn
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
         self._lock = threading.Lock()
@@ -64,7 +72,8 @@ class Terminal:
                 if self.first_byte is None:
                     self.first_byte = time.monotonic() - self.started
                 self.raw += data
-                self._stream.feed(data)
+                if self._drawn:
+                    self._stream.feed(data)
 
     def text(self) -> str:
         """What stands on the screen."""
@@ -74,7 +83,7 @@ class Terminal:
     def written(self) -> bytes:
         """Everything that was written."""
         with self._lock:
-            return self.raw
+            return bytes(self.raw)
 
     def type(self, keys: bytes | str) -> None:
         """Send keys."""
@@ -124,10 +133,15 @@ class Terminal:
 
 @contextlib.contextmanager
 def terminal(
-    command: Sequence[str], *, env: Mapping[str, str], columns: int = 100, rows: int = 30
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    columns: int = 100,
+    rows: int = 30,
+    drawn: bool = True,
 ) -> Iterator[Terminal]:
     """Run a program at a pseudo-terminal."""
-    opened = Terminal(command, env=env, columns=columns, rows=rows)
+    opened = Terminal(command, env=env, columns=columns, rows=rows, drawn=drawn)
     try:
         yield opened
     finally:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from support.agent import MemorySandbox
 
-from sandbox_chat.events import ImageContent, Stream
+from sandbox_chat.events import FileContent, ImageContent, Stream
 from sandbox_chat.sandbox.worker import SandboxWorker
 from sandbox_chat.settings import Settings
 from sandbox_chat.tools.context import Question, ToolContext, ToolOutcome
@@ -35,9 +35,10 @@ class Tools:
     keep_output: bool = False
     finished: list[tuple[str, ToolOutcome, int]] = field(default_factory=list)
     pictures: list[bytes] = field(default_factory=list)
+    files: list[bytes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.news = News(lambda *args: self.late.append(args))
+        self.news = News(lambda call_id, stream, piece: self.late.append((call_id, stream, piece.text)))
 
     @property
     def context(self) -> ToolContext:
@@ -46,8 +47,9 @@ class Tools:
             worker=cast(SandboxWorker, self.sandbox),
             settings=self.settings,
             save_picture=self._save,
+            save_file=self._save_file,
             started=self._started,
-            output=lambda call_id, stream, text, late: self.output.append((call_id, stream, text)),
+            output=lambda call_id, stream, piece, late: self.output.append((call_id, stream, piece.text)),
             finished=lambda *args: self.finished.append(args),
             news=self.news,
             ask=self._ask,
@@ -66,6 +68,10 @@ class Tools:
     def _save(self, data: bytes, mime: str) -> ImageContent:
         self.pictures.append(data)
         return ImageContent(f"/pictures/{len(self.pictures)}", mime, 1, 1)
+
+    def _save_file(self, data: bytes, mime: str, title: str) -> FileContent:
+        self.files.append(data)
+        return FileContent(f"/files/{len(self.files)}", mime, len(data), title)
 
     async def call(self, name: str, /, **arguments: Any) -> ToolOutcome:
         """Call a tool by its short name."""

@@ -184,8 +184,7 @@ async def test_a_wrong_attach_says_how_and_keeps_the_words(tmp_path: Path) -> No
     app = chat_app(tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settled(pilot, lambda: app.chat.state.phase == "idle")
-        app.chat_screen.composer.insert_text("/attach 'open")
-        await pilot.press("enter")
+        await pilot.press("ctrl+l", *"'open", "enter")
         await settled(pilot, lambda: "left open" in screen_text(app))
         assert app.chat_screen.composer.text == "/attach 'open"
 

@@ -409,7 +409,7 @@ async def test_a_prompt_that_the_engine_has_not_taken_yet_is_seen(tmp_path: Path
 
 async def test_theme_and_help_and_palette(tmp_path: Path) -> None:
     app = chat_app(tmp_path)
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=(140, 60)) as pilot:
         await idle(pilot, app)
         await pilot.press("f9")
         assert app.theme == "sandbox-light"

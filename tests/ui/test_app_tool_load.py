@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from support.screen import WIDE, PlayedEngine, chat_app, screen_text, settled, tool_finished, tool_started
-from textual.content import Content
 
 from sandbox_chat import events as ev
-from sandbox_chat.ui.calls import ToolCall
+from sandbox_chat.ui import call_views
+from sandbox_chat.ui.calls import Part, ToolCall
 from sandbox_chat.ui.widgets import tool_pane
 from sandbox_chat.ui.widgets.text_view import TextView
 
@@ -22,15 +22,14 @@ async def test_output_that_is_slow_to_draw_is_drawn_less_often_and_whole_in_the_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[float] = []
-    real = tool_pane.view_content
+    real = call_views.output_parts
 
-    def slow(tool: ToolCall, view: str) -> Content:
-        if view == "output":
-            drawn.append(time.monotonic())
-            time.sleep(SLOW)
-        return real(tool, view)
+    def slow(tool: ToolCall) -> list[Part]:
+        drawn.append(time.monotonic())
+        time.sleep(SLOW)
+        return real(tool)
 
-    monkeypatch.setattr(tool_pane, "view_content", slow)
+    monkeypatch.setattr(call_views, "output_parts", slow)
     made: list[PlayedEngine] = []
     app = chat_app(tmp_path, made)
     async with app.run_test(size=WIDE) as pilot:

@@ -18,6 +18,7 @@ from sandbox_chat.cli import main
 from sandbox_chat.journal import SessionNotFound
 from sandbox_chat.sandbox.base import SandboxUnavailable
 from sandbox_chat.settings import IMAGE_MODES, SANDBOXES, THEMES, Settings, fields
+from sandbox_chat.ui import face
 
 CANARY = "canary-7f3e9c1b5d8a2046"
 
@@ -212,8 +213,8 @@ def test_wrong_usage_is_one_line_and_code_2(
     ("words", "start"),
     [
         (["run", "--sandbox", "lcal", "p"], "--sandbox must be one of local, e2b, docker, off, unsafe-local; did you mean 'local'?"),
-        (["run", "--images", "png", "p"], "--images must be one of auto, kitty, sixel, half, off."),
-        (["--theme", "blue", "sessions"], "--theme must be one of dark, light."),
+        (["run", "--images", "png", "p"], "--images must be one of auto, kitty, sixel, iterm, sharp, symbols, half, ascii, off."),
+        (["--theme", "blue", "sessions"], "--theme must be one of auto, dark, light, contrast, terminal."),
         (["run", "--demo", ""], "The prompt from the command line is empty."),
         (["sessions", "show", "abc"], "There is no session 'abc'."),
         (["sessions", "show", "../x"], "'../x' is not the id of a session."),
@@ -279,6 +280,13 @@ def test_the_chat_needs_a_terminal(
 def test_a_stream_that_is_missing_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", None)
     assert "the input is not one" in cli._terminal_problem()
+
+
+def test_a_web_page_is_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """textual-serve sets the driver that draws on a page, and gives no terminal."""
+    monkeypatch.setenv("TEXTUAL_DRIVER", "textual.drivers.web_driver:WebDriver")
+    monkeypatch.setattr("sys.stdin", None)
+    assert cli._terminal_problem() == ""
 
 
 # --- what goes wrong later ------------------------------------------------------------------------------
@@ -404,8 +412,8 @@ def test_faces_get_what_was_asked(monkeypatch: pytest.MonkeyPatch, own_home: Pat
     assert calls.pop() == (root, "x", {"as_json": True})
     assert main(["doctor", "--json", "--demo"]) == 7
     overrides, kwargs = calls.pop()
-    assert kwargs == {"as_json": True}
-    assert overrides == {**dict.fromkeys(cli.OVERRIDES), "demo": True}
+    assert kwargs == {"as_json": True, "faults": face.faults}
+    assert overrides == {**dict.fromkeys(cli.OVERRIDES), "plain": None, "demo": True}
 
 
 @pytest.mark.parametrize("start", [["-m", "sandbox_chat"], ["-m", "sandbox_chat.cli"]])

@@ -17,12 +17,15 @@ from sandbox_chat.events import (
     Choice,
     ContextUse,
     Event,
+    FileContent,
     ImageContent,
     ModelUse,
     Notice,
+    TableContent,
     Text,
     TextContent,
     ToolFinished,
+    ToolOutput,
     ToolStarted,
     TurnFinished,
     Usage,
@@ -44,6 +47,15 @@ JSON = st.recursive(
 CONTENT = st.one_of(
     st.builds(TextContent, TEXT),
     st.builds(ImageContent, TEXT, TEXT, st.integers(1, 9999), st.integers(1, 9999)),
+    st.builds(
+        TableContent,
+        st.lists(TEXT, max_size=2).map(tuple),
+        st.lists(st.lists(TEXT, max_size=2).map(tuple), max_size=2).map(tuple),
+        COUNT,
+        COUNT,
+        st.booleans(),
+    ),
+    st.builds(FileContent, TEXT, TEXT, COUNT, TEXT),
 )
 BY_KIND: dict[str, st.SearchStrategy[Any]] = {
     "str": TEXT,
@@ -59,6 +71,7 @@ BY_KIND: dict[str, st.SearchStrategy[Any]] = {
     "tuple[Choice, ...]": st.lists(st.builds(Choice, TEXT, TEXT, TEXT), max_size=3).map(tuple),
     "tuple[ModelUse, ...]": st.lists(st.builds(ModelUse, TEXT, USAGE, COST), max_size=2).map(tuple),
     "Usage": USAGE,
+    "Styles": st.just(()),
     "ContextUse": st.builds(ContextUse, COUNT, COUNT),
 }
 
@@ -235,3 +248,55 @@ def test_the_vocabulary_is_documented() -> None:
         assert cls.__doc__
         assert not cls.__doc__.startswith(cls.__name__ + "(")
     assert events.__doc__
+
+
+def test_contents_of_a_later_version_are_read_as_their_text_or_left_out() -> None:
+    parts = [{"type": "hologram", "text": "[hologram]"}, {"type": "smell"}, {"type": "text", "text": "t"}]
+    event = from_dict(
+        {
+            **to_dict(ToolFinished(tool_use_id="a", is_error=False, content=(), duration_ms=1)),
+            "content": parts,
+        }
+    )
+    assert isinstance(event, ToolFinished)
+    assert event.content == (TextContent("[hologram]"), TextContent("t"))
+
+
+def test_programs_of_an_earlier_version_find_a_text_in_every_content() -> None:
+    content = (TableContent(("a",), (("1",),), 3, 1), FileContent("/p.html", "text/html", 5, "plotly figure"))
+    data = to_dict(ToolFinished(tool_use_id="a", is_error=False, content=content, duration_ms=1))
+    assert [part["text"] for part in data["content"]] == ["[table of 3 × 1]", "[plotly figure: /p.html]"]
+
+
+def test_colours_of_output_survive_json() -> None:
+    event = ToolOutput(
+        tool_use_id="u",
+        stream="stdout",
+        text="red plain",
+        rewind=7,
+        styles=((0, 3, "bold bright-red on-#102030"), (4, 5, "dim")),
+    )
+    assert from_json(to_json(event)) == event
+
+
+@pytest.mark.parametrize(
+    "styles",
+    [
+        [[0, 99, "red"]],
+        [[-1, 2, "red"]],
+        [[2, 2, "red"]],
+        [[0, 3, "red"], [2, 4, "blue"]],
+        [[0, 1, "red; rm"]],
+        [[0, 1, "\x1b[31m"]],
+        [[0, 1, ""]],
+        [[0, 1]],
+        "red",
+        7,
+    ],
+)
+def test_colours_that_are_not_of_the_text_are_refused(styles: object) -> None:
+    record = to_dict(ToolOutput(tool_use_id="u", stream="stdout", text="text"))
+    with pytest.raises(ValueError, match=r"tool_output|unpack"):
+        from_dict({**record, "styles": styles})
+    with pytest.raises(ValueError, match=r"tool_output|unpack"):
+        from_dict({**record, "rewind": -1})

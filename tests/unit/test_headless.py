@@ -45,6 +45,7 @@ from sandbox_chat.events import (
 from sandbox_chat.headless import read_prompt
 from sandbox_chat.printers import JsonPrinter, PlainPrinter
 from sandbox_chat.settings import ConfigError, Settings
+from sandbox_chat.sgr import Styles
 
 TOOL = "mcp__sandbox__run_code"
 
@@ -120,6 +121,49 @@ def test_background_output_files_and_answers_go_to_stderr() -> None:
         "error: There is no file e.",
         "? x exists already. Replace it? → keep both (nobody was asked)",
     ]
+
+
+class Screen(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def late(text: str, rewind: int = 0, styles: Styles = ()) -> ToolOutput:
+    return ToolOutput(tool_use_id="u", stream="stderr", text=text, late=True, rewind=rewind, styles=styles)
+
+
+PROGRESS = (
+    ToolStarted(tool_use_id="u", name=TOOL, input={"code": "1"}),
+    late("10%", 0, ((0, 3, "red"),)),
+    late("50%", 3, ((0, 3, "red"),)),
+    late("100%\nres", 3, ((0, 4, "bold green"),)),
+    late("t"),
+    SessionFinished(),
+)
+
+
+def test_only_settled_lines_of_background_output_are_printed() -> None:
+    out, err = printed(*PROGRESS)
+    assert out == ""
+    assert err.splitlines() == [
+        "· run_code background output:",
+        "  100%",
+        "· run_code background output:",
+        "  rest",
+    ]
+
+
+def test_a_terminal_gets_the_colours_of_background_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for no_colour, shown in (("", "  \x1b[1;32m100%\x1b[0m\n"), ("1", "  100%\n")):
+        monkeypatch.setenv("NO_COLOR", no_colour)
+        err = Screen()
+        printer = PlainPrinter(io.StringIO(), err)
+        for event in PROGRESS:
+            printer.take(event)
+        assert shown in err.getvalue()
 
 
 def test_the_answer_is_printed_as_it_comes() -> None:
@@ -394,23 +438,23 @@ def test_the_program_is_told_to_end(
 def test_a_signal_between_two_steps_still_closes_in_order(
     played: type[PlayedEngine], monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    class Badly(headless._Signals):
+    class Badly(headless.Signals):
         """As if the signal came just after the handlers were set, or just before they are held back."""
 
         def __enter__(self) -> Badly:
             super().__enter__()
             if moment == "entered":
                 self.__exit__(None, None, None)  # as ``with`` does when its body raises
-                raise headless._Leave(143)
+                raise headless.Leave(143)
             return self
 
         def __setattr__(self, name: str, value: object) -> None:
             if name == "held" and value and moment == "closing" and not getattr(self, "struck", False):
                 object.__setattr__(self, "struck", True)
-                raise headless._Leave(143)
+                raise headless.Leave(143)
             object.__setattr__(self, name, value)
 
-    monkeypatch.setattr(headless, "_Signals", Badly)
+    monkeypatch.setattr(headless, "Signals", Badly)
     monkeypatch.setattr(PlayedEngine, "script", (finished(),))
     assert headless.run(Settings(), "p") == 143
     assert [one.closed for one in PlayedEngine.made] == ([] if moment == "entered" else [1])

@@ -14,6 +14,7 @@ from sandbox_chat.events import (
     Attached,
     Choice,
     Event,
+    FileContent,
     ImageContent,
     Notice,
     Retry,
@@ -267,3 +268,12 @@ def test_damage_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_a_session_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(SessionNotFound):
         show(tmp_path, "abc")
+
+
+def test_files_of_a_result_are_named() -> None:
+    page = FileContent("/data/pictures/a.html", "text/html", 1_200_000, "plotly figure")
+    past = [
+        ToolStarted(tool_use_id="u", name="mcp__sandbox__run_code", input={"code": "fig"}),
+        ToolFinished(tool_use_id="u", is_error=False, content=(TextContent("x"), page), duration_ms=4),
+    ]
+    assert "    plotly figure, 1.2 MB: /data/pictures/a.html" in text_of(past)

@@ -117,6 +117,9 @@ def test_every_setting_can_be_set_by_its_variable_and_its_name(sources: Sources)
         "sandbox": "off",
         "images": "half",
         "theme": "light",
+        "expand_tools": "failed",
+        "glyphs": "ascii",
+        "language": "zh",
         "local_tools": "read, Grep",
         "e2b_charts": "files",
     }
@@ -256,8 +259,8 @@ def test_where_the_config_is(tmp_path: Path) -> None:
     ("name", "raw", "said"),
     [
         ("sandbox", "lcal", "--sandbox must be one of local, e2b, docker, off, unsafe-local; did you mean 'local'? It is 'lcal'."),
-        ("images", "png", "--images must be one of auto, kitty, sixel, half, off. It is 'png'."),
-        ("theme", "drak", "--theme must be one of dark, light; did you mean 'dark'? It is 'drak'."),
+        ("images", "png", "--images must be one of auto, kitty, sixel, iterm, sharp, symbols, half, ascii, off. It is 'png'."),
+        ("theme", "drak", "--theme must be one of auto, dark, light, contrast, terminal; did you mean 'dark'? It is 'drak'."),
         ("run_timeout", "0", "--run-timeout must be a whole number from 1 to 3600. It is '0'."),
         ("run_timeout", "3601", "must be a whole number from 1 to 3600"),
         ("run_timeout", "1e3", "must be a whole number"),
@@ -289,7 +292,7 @@ def test_wrong_values_are_explained(sources: Sources, name: str, raw: str, said:
 
 def test_a_wrong_variable_is_named_with_its_source(sources: Sources) -> None:
     assert sources.problem(SANDBOX_CHAT_THEME="blue") == (
-        "SANDBOX_CHAT_THEME in the environment must be one of dark, light. It is 'blue'."
+        "SANDBOX_CHAT_THEME in the environment must be one of auto, dark, light, contrast, terminal. It is 'blue'."
     )
     sources.env_file("SANDBOX_CHAT_MAX_TURNS=many")
     assert sources.problem().startswith(f"SANDBOX_CHAT_MAX_TURNS in {sources.work / '.env'} must be a whole")

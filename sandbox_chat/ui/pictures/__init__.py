@@ -12,6 +12,7 @@ from .terminal import Mode, Probe, TerminalInfo, choose
 
 if TYPE_CHECKING:
     from .load import PictureError
+    from .pager import PicturePager
     from .paint import PicturePaint
     from .painter import Painter
     from .view import PictureView
@@ -20,6 +21,7 @@ __all__ = [
     "Mode",
     "Painter",
     "PictureError",
+    "PicturePager",
     "PicturePaint",
     "PictureView",
     "Probe",
@@ -27,7 +29,13 @@ __all__ = [
     "choose",
 ]
 
-_LATER = {"Painter": "painter", "PicturePaint": "paint", "PictureView": "view", "PictureError": "load"}
+_LATER = {
+    "Painter": "painter",
+    "PictureError": "load",
+    "PicturePager": "pager",
+    "PicturePaint": "paint",
+    "PictureView": "view",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import stat
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+Window = tuple[float, float, float, float]
+"""A part of a picture: left, top, right and bottom edge, each from 0 to 1."""
+
+WHOLE: Window = (0.0, 0.0, 1.0, 1.0)
+
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP")
 """Formats that are decoded; others have decoders of less repute."""
 MAX_BYTES = 200_000_000
 """Size of the largest file that is opened."""
+LINE_PIXELS = 16
+"""Pixels of the picture for one cell that thickening of lines can use; what is finer is made smaller before."""
+_ORIENTATION = 0x0112
+_SIDEWAYS = range(5, 9)
+"""Values of the EXIF orientation that swap width and height."""
 
 
 class PictureError(Exception):
@@ -23,10 +33,10 @@ class PictureError(Exception):
 
 
 def measure(path: str) -> tuple[int, int]:
-    """Return width and height in pixels from the picture's header. Raises ``PictureError``."""
+    """Return width and height in pixels, as it is shown, from the picture's header. Raises ``PictureError``."""
     with _opened(path) as image:
         width, height = image.size
-        return (width, height)
+        return (height, width) if _sideways(image) else (width, height)
 
 
 @contextlib.contextmanager
@@ -35,16 +45,18 @@ def _opened(path: str) -> Iterator[Image]:
     from PIL import Image
 
     try:
-        info = Path(path).stat()
-        if not stat.S_ISREG(info.st_mode):
-            raise PictureError("It is not a file.")
-        if info.st_size == 0:
-            raise PictureError("The file is empty.")
-        if info.st_size > MAX_BYTES:
-            raise PictureError(f"The file is too large ({info.st_size / 1e6:.0f} MB).")
-        with warnings.catch_warnings():
+        # Without waiting: a named pipe without a writer would be waited for for ever.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file, warnings.catch_warnings():
+            info = os.fstat(descriptor)
+            if not stat.S_ISREG(info.st_mode):
+                raise PictureError("It is not a file.")
+            if info.st_size == 0:
+                raise PictureError("The file is empty.")
+            if info.st_size > MAX_BYTES:
+                raise PictureError(f"The file is too large ({info.st_size / 1e6:.0f} MB).")
             warnings.simplefilter("ignore")
-            with Image.open(path, formats=FORMATS) as image:
+            with Image.open(file, formats=FORMATS) as image:
                 yield image
     except PictureError:
         raise
@@ -52,6 +64,8 @@ def _opened(path: str) -> Iterator[Image]:
         raise PictureError("The file is no longer there.") from None
     except PermissionError:
         raise PictureError("The file may not be read.") from None
+    except IsADirectoryError:
+        raise PictureError("It is not a file.") from None
     except Image.DecompressionBombError:
         raise PictureError("It has far too many pixels to be decoded; open the file instead.") from None
     except MemoryError:
@@ -62,12 +76,21 @@ def _opened(path: str) -> Iterator[Image]:
         raise PictureError(f"{what} ({type(error).__name__}).") from None
 
 
-def load(path: str, *, max_pixels: int, box: tuple[int, int], columns: int = 0) -> Image:
-    """Return the picture at ``path`` in RGB, scaled to exactly ``box`` pixels.
+def load(
+    path: str,
+    *,
+    max_pixels: int,
+    box: tuple[int, int],
+    columns: int = 0,
+    window: Window = WHOLE,
+    ground: tuple[int, int, int] = (255, 255, 255),
+) -> Image:
+    """Return the picture at ``path``, or the part in ``window``, in RGB, scaled to exactly ``box`` pixels.
 
     ``columns`` tells that it is drawn in so many character cells: thin lines are then made thicker before
-    scaling, because they would fade to nothing. Transparent parts become white: charts with transparent ground have dark text. The header is
-    read first, so that a picture of more than ``max_pixels`` is refused before it takes memory.
+    scaling, because they would fade to nothing. Transparent parts become white: charts with transparent ground have
+    dark text. A picture that lies on its side is turned; where it then does not fill the box, ``ground`` does. The
+    header is read first, so that a picture of more than ``max_pixels`` is refused before it takes memory.
     Raises ``PictureError``.
     """
     from PIL import Image, ImageOps
@@ -81,18 +104,62 @@ def load(path: str, *, max_pixels: int, box: tuple[int, int], columns: int = 0) 
             )
         if width < 1 or height < 1:
             raise PictureError("It has no pixels.")
-        image.draft("RGB", box)  # JPEG: decode at a smaller size if that suffices
-        turned = ImageOps.exif_transpose(image)
-        flat = _flat(turned)
+        sideways = _sideways(image)
+        if window == WHOLE:
+            image.draft("RGB", box)  # JPEG: decode at a smaller size if that suffices
+        image.load()
+        picture = image
+        with contextlib.suppress(Exception):  # a broken orientation does not break the picture
+            picture = ImageOps.exif_transpose(image)
+        if window != WHOLE:
+            picture = picture.crop(_pixels(window, picture.size))
+        flat = _flat(_reduced(picture, max(box[0], columns * LINE_PIXELS), box[1]))
         if columns:
-            flat = _bold_lines(flat, columns)
+            flat = bold_lines(flat, columns)
+        if sideways and _much_wider(flat.size, box):
+            return ImageOps.pad(flat, box, Image.Resampling.LANCZOS, color=ground)
         return flat.resize(box, Image.Resampling.LANCZOS, reducing_gap=3.0)
 
 
-def _bold_lines(image: Image, columns: int) -> Image:
+def _sideways(image: Image) -> bool:
+    if "exif" not in image.info:  # asking for it would decode a PNG
+        return False
+    with contextlib.suppress(Exception):  # what stands in the file may be anything
+        return image.getexif().get(_ORIENTATION) in _SIDEWAYS
+    return False
+
+
+def _much_wider(size: tuple[int, int], box: tuple[int, int]) -> bool:
+    """True when a picture of ``size`` would be stretched by a fifth or more to fill ``box``."""
+    ratio = size[0] * box[1] / (size[1] * box[0])
+    return not 0.8 < ratio < 1.25
+
+
+def _pixels(window: Window, size: tuple[int, int]) -> tuple[int, int, int, int]:
+    """Return the pixels of a window, at least one each way."""
+    left = min(max(round(window[0] * size[0]), 0), size[0] - 1)
+    top = min(max(round(window[1] * size[1]), 0), size[1] - 1)
+    right = min(max(round(window[2] * size[0]), left + 1), size[0])
+    bottom = min(max(round(window[3] * size[1]), top + 1), size[1])
+    return left, top, right, bottom
+
+
+def _reduced(image: Image, width: int, height: int) -> Image:
+    """Make a picture that is far larger than needed smaller at once: what follows takes several copies of it."""
+    factors = (image.width // (2 * width), image.height // (2 * height))
+    if max(factors) < 2 or image.mode not in ("L", "LA", "RGB", "RGBA", "CMYK"):
+        return image
+    info = image.info
+    smaller = image.reduce((max(factors[0], 1), max(factors[1], 1)))
+    smaller.info = info
+    return smaller
+
+
+def bold_lines(image: Image, columns: int) -> Image:
     """Thicken dark lines on a light ground, or light ones on a dark ground, by what scaling takes away.
 
-    Only charts are changed: pictures nearly all of whose pixels are of the ground's brightness.
+    The picture will be drawn in ``columns`` character cells. Only charts are changed: pictures nearly all of whose
+    pixels are of the ground's brightness.
     """
     from PIL import ImageChops
 

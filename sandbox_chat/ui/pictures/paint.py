@@ -13,6 +13,11 @@ from textual.color import Color as TextualColor
 from textual.filter import ANSIToTruecolor, DimFilter, LineFilter
 from textual.strip import Strip
 
+from sandbox_chat.ui.guard import Guard
+
+_SEGMENT_BYTES = 500
+"""Of a segment with its text, its share of a style, and of the row as it is written."""
+
 
 @dataclass(slots=True)
 class PicturePaint:
@@ -28,6 +33,16 @@ class PicturePaint:
     quick_rows: list[Strip] = field(default_factory=list)
     setup: str = ""
     cleanup: str = ""
+    weight: int = 0
+    """Bytes that it takes in memory, about."""
+
+    def __post_init__(self) -> None:
+        """Weigh it: some hundred bytes for each change of colour, and the text of the pictures."""
+        for strip in (*self.rows, *self.quick_rows):
+            self.weight += _SEGMENT_BYTES * len(list(strip))
+            if isinstance(strip, GraphicStrip):
+                self.weight += 2 * strip.graphic_size
+        self.weight += len(self.setup)
 
 
 class GraphicStrip(Strip):
@@ -46,6 +61,11 @@ class GraphicStrip(Strip):
         self._at = at
         self._drawn: str | None = None
 
+    @property
+    def graphic_size(self) -> int:
+        """Characters of the picture's sequence."""
+        return len(self._graphic)
+
     def framed(
         self, left: Sequence[Segment], right: Sequence[Segment], width: int, shift: int
     ) -> GraphicStrip:
@@ -62,8 +82,8 @@ class GraphicStrip(Strip):
         return self._drawn
 
     def apply_filter(self, filter: LineFilter, background: TextualColor) -> Strip:
-        """Filters that translate colours of text leave the picture; others (no colour) remove it."""
-        if isinstance(filter, ANSIToTruecolor | DimFilter):
+        """Filters that translate colours of text, or look at it, leave the picture; others (no colour) remove it."""
+        if isinstance(filter, ANSIToTruecolor | DimFilter | Guard):
             return self
         return super().apply_filter(filter, background)
 

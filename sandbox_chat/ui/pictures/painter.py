@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import secrets
 import threading
 from collections import OrderedDict
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.style import Style
 
-from .load import PictureError, load
+from .load import WHOLE, PictureError, Window, bold_lines, load
 from .paint import PicturePaint
 from .terminal import Mode, TerminalInfo
+from .thread import WorkThread
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+T = TypeVar("T")
 
 DEFAULT_CELL = (10, 20)
-"""Pixels of a cell when the terminal does not tell; only the ratio matters for half-cells."""
-KEPT = 16
-"""Paints kept in memory: about what one long look at a session needs."""
+"""Pixels of a cell when the terminal does not tell; only the ratio matters for characters."""
+KEPT_BYTES = 8_000_000
+"""Paints kept in memory beside those that are shown: about what one long look at a session needs."""
 MAX_COLUMNS = 250
 """Widest picture in cells: as many as kitty's placeholders and a sensible sixel row can have."""
+MAX_GROWTH = 3.0
+"""A picture in characters has at most so many times its pixels: a few of them make one cell, but it is to be read."""
+GRAPHICS: frozenset[Mode] = frozenset({"kitty", "sixel", "iterm"})
+"""Modes that draw pixels."""
+HEAVY: frozenset[Mode] = frozenset({"sixel", "iterm"})
+"""Modes that send the picture again whenever a row of it is drawn."""
 
 
 class Painter:
-    """Makes pictures drawable in one terminal. ``prepare`` blocks and may be called from any thread."""
+    """Makes pictures drawable in one terminal. ``prepare`` blocks and may be called from any thread.
+
+    ``cell`` is the size of a cell in pixels; a font of another size changes it.
+    """
 
     def __init__(
         self,
@@ -33,24 +49,30 @@ class Painter:
         *,
         max_pixels: int = 50_000_000,
         max_rows: int = 24,
-        symbols: bool = True,
     ) -> None:
-        """``max_rows`` bounds the height in the transcript; ``symbols`` allows sharper signs than half-cells."""
+        """``max_rows`` bounds the height in the transcript."""
         info = info or TerminalInfo()
         self.mode = mode
         self.cell = info.cell if all(info.cell) else DEFAULT_CELL
         self.max_pixels = max_pixels
         self.max_rows = max_rows
-        self.symbols = symbols
+        self._chafa = True
         self._numbers = itertools.count(secrets.randbelow(0x7FFF) + 1 << 8)
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, int, int, int], PicturePaint] = OrderedDict()
-        self._pool: ThreadPoolExecutor | None = None
+        self._kept: OrderedDict[tuple[object, ...], PicturePaint] = OrderedDict()
+        self._kept_bytes = 0
+        self._thread = WorkThread("pictures")
+
+    @property
+    def heavy(self) -> bool:
+        """True when drawing a picture again costs so much that it is shown in a cheaper form while it moves."""
+        return self.mode in HEAVY
 
     def size(self, width: int, height: int, max_columns: int, max_rows: int = 0) -> tuple[int, int]:
         """Return the columns and rows for a picture of ``width`` × ``height`` pixels.
 
-        It is not stretched beyond its own pixels, except in symbols, which have far fewer than the screen. ``max_rows`` 0 means the bound of the transcript. Zeros: not drawn.
+        It is not stretched beyond its own pixels, except in characters. ``max_rows`` 0 means the bound of the
+        transcript. Zeros: not drawn.
         """
         if self.mode == "off" or width < 1 or height < 1 or max_columns < 1:
             return (0, 0)
@@ -58,70 +80,96 @@ class Painter:
         max_rows = min(max_rows or self.max_rows, MAX_COLUMNS)
         cell_width, cell_height = self.cell
         scale = min(max_columns * cell_width / width, max_rows * cell_height / height)
-        # A symbol shows a few pixels only: pictures may grow to be read, small ones not to the whole screen.
-        scale = min(scale, 1.0 if self.mode in ("kitty", "sixel") else 3.0)
+        scale = min(scale, 1.0 if self.mode in GRAPHICS else MAX_GROWTH)
         columns = min(max_columns, max(1, round(width * scale / cell_width)))
         rows = min(max_rows, max(1, round(height * scale / cell_height)))
         return (columns, rows)
 
-    def prepare(self, path: str, columns: int, rows: int, ground: Style | None = None) -> PicturePaint:
-        """Return the picture at ``path`` in exactly ``columns`` × ``rows`` cells. Raises ``PictureError``.
+    def bounded(self, columns: int, rows: int) -> tuple[int, int]:
+        """Return a size that can be drawn, at most as large."""
+        return (min(columns, MAX_COLUMNS), min(rows, MAX_COLUMNS))
 
-        ``ground`` is the style of the cells under a sixel or kitty picture.
+    def prepare(
+        self, path: str, columns: int, rows: int, ground: Style | None = None, window: Window = WHOLE
+    ) -> PicturePaint:
+        """Return the picture at ``path``, or its part in ``window``, in exactly ``columns`` × ``rows`` cells.
+
+        ``ground`` is the style of the cells under a picture of pixels, and of ASCII signs. Raises ``PictureError``.
         """
         ground = ground or Style.null()
-        key = (path, columns, rows, hash(ground))
+        key = (path, columns, rows, hash(ground), window, self.cell)
         with self._lock:
             kept = self._kept.get(key)
             if kept is not None:
                 self._kept.move_to_end(key)
                 return kept
-        paint = self._paint(path, columns, rows, ground)
+        try:
+            paint = self._paint(path, columns, rows, ground, window)
+        except PictureError:
+            raise
+        except Exception as error:  # whatever an encoder makes of odd sizes or of too little memory
+            raise PictureError(f"The picture could not be drawn ({type(error).__name__}).") from None
         if self.mode != "kitty":  # a kitty picture belongs to the widget that sent it and frees it
-            with self._lock:
-                self._kept[key] = paint
-                while len(self._kept) > KEPT:
-                    self._kept.popitem(last=False)
+            self._keep(key, paint)
         return paint
 
     async def prepare_soon(
-        self, path: str, columns: int, rows: int, ground: Style | None = None
+        self, path: str, columns: int, rows: int, ground: Style | None = None, window: Window = WHOLE
     ) -> PicturePaint:
-        """The same, in the painter's own thread. Raises ``PictureError``."""
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(1, thread_name_prefix="pictures")
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, self.prepare, path, columns, rows, ground)
+        """The same, in the painter's own thread: one picture at a time. Raises ``PictureError``."""
+        return await self.run(partial(self.prepare, path, columns, rows, ground, window))
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Do something else with a picture's file in the painter's own thread."""
+        return await self._thread.run(work)
 
     def close(self) -> None:
         """End the thread. What it does now is finished first, without waiting for it."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            self._pool = None
+        self._thread.close()
 
-    def _paint(self, path: str, columns: int, rows: int, ground: Style) -> PicturePaint:
+    def _keep(self, key: tuple[object, ...], paint: PicturePaint) -> None:
+        with self._lock:
+            before = self._kept.pop(key, None)
+            self._kept_bytes += paint.weight - (before.weight if before is not None else 0)
+            self._kept[key] = paint
+            while self._kept_bytes > KEPT_BYTES and len(self._kept) > 1:
+                self._kept_bytes -= self._kept.popitem(last=False)[1].weight
+
+    def _paint(self, path: str, columns: int, rows: int, ground: Style, window: Window) -> PicturePaint:
         if self.mode == "off" or columns < 1 or rows < 1:
             raise PictureError("Pictures are switched off.")
-        from . import encode
+        under = ground.bgcolor.get_truecolor() if ground.bgcolor is not None else (255, 255, 255)
+        read = partial(
+            load, path, max_pixels=self.max_pixels, window=window, ground=(under[0], under[1], under[2])
+        )
+        if self.mode in GRAPHICS:
+            return self._graphics(read, columns, rows, ground)
+        from . import characters
 
-        cell_width, cell_height = self.cell
-        pixels = (columns * cell_width, rows * cell_height)
-        if self.mode == "kitty":
-            image = load(path, max_pixels=self.max_pixels, box=pixels)
-            number = next(self._numbers) & 0xFFFFFF or 1
-            return encode.kitty_paint(image, columns, rows, number, ground)
-        if self.mode == "sixel":
-            image = load(path, max_pixels=self.max_pixels, box=pixels)
-            quick = encode.half_rows(image.resize((columns, 2 * rows)), columns, rows)
-            return PicturePaint(
-                columns, encode.sixel_rows(image, columns, rows, self.cell, ground), quick_rows=quick
-            )
-        if self.symbols:
-            box = (columns * encode.SYMBOL_PIXELS[0], rows * encode.SYMBOL_PIXELS[1])
-            image = load(path, max_pixels=self.max_pixels, box=box, columns=columns)
+        if self.mode == "ascii":
+            across, down = characters.ASCII_PIXELS
+            image = read(box=(columns * across, rows * down), columns=columns)
+            return PicturePaint(columns, characters.ascii_rows(image, columns, rows, ground))
+        if self.mode != "half" and self._chafa:
+            across, down = characters.SYMBOL_PIXELS
+            image = read(box=(columns * across, rows * down), columns=columns)
             try:
-                return PicturePaint(columns, encode.symbol_rows(image, columns, rows))
+                strips = characters.symbol_rows(image, columns, rows, sharp=self.mode == "sharp")
+                return PicturePaint(columns, strips)
             except (ImportError, OSError, AttributeError, ValueError):
-                self.symbols = False  # no chafa for this platform: half-cells serve
-        image = load(path, max_pixels=self.max_pixels, box=(columns, 2 * rows), columns=columns)
-        return PicturePaint(columns, encode.half_rows(image, columns, rows))
+                self._chafa = False  # no chafa for this platform: half-cells serve
+        image = read(box=(columns, 2 * rows), columns=columns)
+        return PicturePaint(columns, characters.half_rows(image, columns, rows))
+
+    def _graphics(self, read: partial[Image], columns: int, rows: int, ground: Style) -> PicturePaint:
+        from . import protocols
+        from .characters import half_rows
+
+        cell = self.cell
+        image = read(box=(columns * cell[0], rows * cell[1]))
+        if self.mode == "kitty":
+            number = next(self._numbers) & 0xFFFFFF or 1
+            return protocols.kitty_paint(image, columns, rows, number, ground)
+        encode = protocols.sixel_rows if self.mode == "sixel" else protocols.iterm_rows
+        quick = half_rows(bold_lines(image, columns).resize((columns, 2 * rows)), columns, rows)
+        return PicturePaint(columns, encode(image, columns, rows, cell, ground), quick_rows=quick)

@@ -8,23 +8,34 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-Mode = Literal["kitty", "sixel", "half", "off"]
+Mode = Literal["kitty", "sixel", "iterm", "sharp", "symbols", "half", "ascii", "off"]
+"""How pictures are drawn: by a protocol of the terminal, or by characters.
+
+``sharp`` has sextants, which few fonts have but some terminals draw themselves; ``symbols`` are quadrants and
+eighths, which nearly every font has; ``half`` are half-cells, ``ascii`` shades of ASCII signs.
+"""
 
 KITTY_ID = 4177
 """Number of the picture in the question; the answer names it."""
 MAX_REPLY = 65_536
 """Bytes read before Textual takes over, at most: a paste is not swallowed without end."""
 
-# kitty's graphics (a question with one pixel), cell size, text area in pixels, name and version, and last
+# kitty's graphics (a question with one pixel), cell size, text area in pixels, name and version, ground, and last
 # the question that every terminal answers: when its answer is there, no other will come.
-QUERY = f"\x1b_Gi={KITTY_ID},s=1,v=1,a=q,t=d,f=24;AAAA\x1b\\".encode() + b"\x1b[16t\x1b[14t\x1b[>0q\x1b[c"
+QUERY = (
+    f"\x1b_Gi={KITTY_ID},s=1,v=1,a=q,t=d,f=24;AAAA\x1b\\".encode()
+    + b"\x1b[16t\x1b[14t\x1b[>0q\x1b]11;?\x1b\\\x1b[c"
+)
 
 _KITTY = re.compile(rb"\x1b_G([^\x1b]*)\x1b\\")
 _DA1 = re.compile(rb"\x1b\[\?([\d;]*)c")
 _CELL = re.compile(rb"\x1b\[6;(\d+);(\d+)t")
 _AREA = re.compile(rb"\x1b\[4;(\d+);(\d+)t")
+_GROUND = re.compile(
+    rb"\x1b\]11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})[^\x07\x1b]*(?:\x07|\x1b\\)"
+)
 _VERSION = re.compile(rb"\x1bP>\|([^\x1b]*)\x1b\\")
 _SIZE_RANGE = range(2, 200)
 """Plausible sizes of a cell in pixels."""
@@ -32,7 +43,10 @@ _SIZE_RANGE = range(2, 200)
 
 @dataclass(frozen=True, slots=True)
 class TerminalInfo:
-    """What is known of the terminal. ``cell`` is width and height of a cell in pixels, zeros if not known."""
+    """What is known of the terminal. ``cell`` is width and height of a cell in pixels, zeros if not known.
+
+    ``ground`` is the colour of its background, red, green and blue from 0 to 255.
+    """
 
     is_tty: bool = False
     answered: bool = False
@@ -41,6 +55,7 @@ class TerminalInfo:
     sixel: bool = False
     cell: tuple[int, int] = (0, 0)
     multiplexer: bool = False
+    ground: tuple[int, int, int] | None = None
 
 
 def read_replies(data: bytes, size: tuple[int, int] = (0, 0)) -> tuple[TerminalInfo, bytes]:
@@ -70,9 +85,17 @@ def read_replies(data: bytes, size: tuple[int, int] = (0, 0)) -> tuple[TerminalI
     if cell[0] not in _SIZE_RANGE or cell[1] not in _SIZE_RANGE:
         cell = (0, 0)
     rest = data
-    for pattern in (_KITTY, _VERSION, _DA1, _CELL, _AREA):
+    for pattern in (_KITTY, _VERSION, _DA1, _CELL, _AREA, _GROUND):
         rest = pattern.sub(b"", rest)
-    return TerminalInfo(True, answered, name, kitty, sixel, cell), rest
+    return TerminalInfo(True, answered, name, kitty, sixel, cell, ground=_ground(data)), rest
+
+
+def _ground(data: bytes) -> tuple[int, int, int] | None:
+    found = _GROUND.search(data)
+    if found is None:
+        return None
+    red, green, blue = (int(part, 16) * 255 // (16 ** len(part) - 1) for part in found.groups())
+    return red, green, blue
 
 
 def _multiplexed(environ: Mapping[str, str]) -> bool:
@@ -133,7 +156,9 @@ class Probe:
             self._restore()
         info, self.typed = read_replies(data, self._size())
         cell = info.cell if all(info.cell) else self._cell_from_size()
-        return TerminalInfo(True, info.answered, info.name, info.kitty, info.sixel, cell, multiplexer)
+        return TerminalInfo(
+            True, info.answered, info.name, info.kitty, info.sixel, cell, multiplexer, info.ground
+        )
 
     def _read(self, timeout: float) -> bytes:
         import select
@@ -176,20 +201,34 @@ class Probe:
         return (size.columns, size.lines)
 
     def _cell_from_size(self) -> tuple[int, int]:
-        """Return the cell's size from what the system knows of the terminal's size in pixels."""
-        try:
-            import fcntl
-            import struct
-            import termios
+        return cell_of(self._out)
 
-            packed = fcntl.ioctl(self._out, termios.TIOCGWINSZ, b"\0" * 8)
-            rows, columns, width, height = struct.unpack("HHHH", packed)
-        except (ImportError, OSError, ValueError):
-            return (0, 0)
-        if not rows or not columns:
-            return (0, 0)
-        cell = (width // columns, height // rows)
-        return cell if cell[0] in _SIZE_RANGE and cell[1] in _SIZE_RANGE else (0, 0)
+
+def cell_of(descriptor: int) -> tuple[int, int]:
+    """Return the size of a cell by what the system knows of the terminal's size in pixels; zeros if it does not."""
+    try:
+        import fcntl
+        import struct
+        import termios
+
+        packed = fcntl.ioctl(descriptor, termios.TIOCGWINSZ, b"\0" * 8)
+        rows, columns, width, height = struct.unpack("HHHH", packed)
+    except (ImportError, OSError, ValueError):
+        return (0, 0)
+    return cell_within((width, height), (columns, rows))
+
+
+def cell_within(pixels: tuple[int, int], cells: tuple[int, int]) -> tuple[int, int]:
+    """Return the size of a cell in an area of so many pixels and cells; zeros if that is not plausible."""
+    if not all(cells):
+        return (0, 0)
+    cell = (pixels[0] // cells[0], pixels[1] // cells[1])
+    return cell if cell[0] in _SIZE_RANGE and cell[1] in _SIZE_RANGE else (0, 0)
+
+
+def screen_cell() -> tuple[int, int]:
+    """Return the size of a cell of the terminal that Textual draws on, as it is now; zeros if it is not known."""
+    return cell_of(_fileno(sys.__stderr__))
 
 
 def _termios_error() -> type[Exception]:
@@ -218,24 +257,36 @@ def has_placeholders(name: str) -> bool:
     return match is not None and (int(match.group(1)), int(match.group(2))) >= (0, 28)
 
 
-def choose(mode: str, info: TerminalInfo) -> Mode:
+def draws_sextants(name: str) -> bool:
+    """True for terminals that draw sextants themselves, so that no font is needed for them."""
+    return name.lower().startswith(("kitty", "foot", "wezterm", "ghostty", "contour"))
+
+
+def choose(mode: str, info: TerminalInfo, *, ascii_only: bool = False) -> Mode:
     """Return how pictures are drawn: ``mode`` as the user said, or for ``auto`` the best that the terminal can.
 
-    Without a terminal (tests, a web page) pictures are half-cells. Inside tmux or screen too, because
-    these do not carry pictures through. Sixel needs the size of a cell.
+    Without a terminal (tests, a web page) pictures are characters. Inside tmux or screen too, unless the user says
+    otherwise, because these do not carry pictures through. Sixel and iTerm2's protocol need the size of a cell; kitty's
+    is not used where the terminal said who it is and is known to lack the placeholders. ``ascii_only``: characters
+    are ASCII signs.
     """
-    if mode == "off":
-        return "off"
-    if not info.is_tty or mode == "half":
-        return "half"
-    if mode == "kitty":
+    if mode in ("off", "ascii", "half", "symbols", "sharp"):
+        return cast("Mode", mode)
+    characters: Mode = "symbols"
+    if ascii_only:
+        characters = "ascii"
+    elif info.is_tty and not info.multiplexer and draws_sextants(info.name):
+        characters = "sharp"
+    if not info.is_tty:
+        return characters
+    if mode == "kitty" and (has_placeholders(info.name) or not info.name):
         return "kitty"
-    if mode == "sixel":
-        return "sixel" if all(info.cell) else "half"
-    if info.multiplexer:
-        return "half"
+    if mode in ("sixel", "iterm") and all(info.cell):
+        return cast("Mode", mode)
+    if mode != "auto" or info.multiplexer or ascii_only:
+        return characters
     if info.kitty and has_placeholders(info.name):
         return "kitty"
     if info.sixel and all(info.cell):
         return "sixel"
-    return "half"
+    return characters

@@ -9,49 +9,54 @@ from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
+from textual.timer import Timer
 from textual.widgets import Static
 
-from sandbox_chat.events import Event, ImageContent
+from sandbox_chat.events import Event
 from sandbox_chat.settings import Settings
 from sandbox_chat.ui import formats
-from sandbox_chat.ui.actions import CHAT_ACTIONS
+from sandbox_chat.ui.actions import bindings_of
 from sandbox_chat.ui.controller import Chat
+from sandbox_chat.ui.glyphs import glyph
 from sandbox_chat.ui.history import History
 from sandbox_chat.ui.images import Images
-from sandbox_chat.ui.screens.panes import PaneScreen
+from sandbox_chat.ui.screens.picturing import Picturing
+from sandbox_chat.ui.screens.prompting import Prompting
+from sandbox_chat.ui.screens.reading import ReadingScreen
 from sandbox_chat.ui.transcript import TranscriptView
 from sandbox_chat.ui.widgets.ask import GRACE, AskBox
 from sandbox_chat.ui.widgets.composer import Composer
 from sandbox_chat.ui.widgets.cost import CostPane
+from sandbox_chat.ui.widgets.find import FindBar
 from sandbox_chat.ui.widgets.hint import Hint, Unseen, examples
+from sandbox_chat.ui.widgets.pick_list import PickList
 from sandbox_chat.ui.widgets.splitter import Splitter
 from sandbox_chat.ui.widgets.status import StatusBar
 from sandbox_chat.ui.widgets.tabs import TabRow
 from sandbox_chat.ui.widgets.title import TitleBar
 from sandbox_chat.ui.widgets.tool_pane import ToolPane
 from sandbox_chat.ui.widgets.waiting import Waiting
+from sandbox_chat.words import tr
 
 TICK = 0.1
 """Seconds between two frames of what is alive."""
+
+PAST_UPDATE = 0.2
+"""Seconds between two updates of the panes while a past session is read."""
 
 STILL_TICK = 1.0
 """The same with reduced motion: only the seconds go on."""
 
 
-class ChatScreen(PaneScreen):
+class ChatScreen(Prompting, Picturing, ReadingScreen):
     """The main screen. ``deliver`` takes the engine's events on the terminal's loop."""
 
     is_chat = True
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            item.keys, item.action.removeprefix("screen."), item.title, show=False, priority=item.priority
-        )
-        for item in CHAT_ACTIONS
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("chat")]
 
     def __init__(
         self,
@@ -67,34 +72,42 @@ class ChatScreen(PaneScreen):
         self.history = history
         self.images = images
         self._clock = clock
+        self._past_timer: Timer | None = None
         self._frame = 0
-        self._typed_at = float("-inf")
 
     def compose(self) -> ComposeResult:
         """Lay out the panes."""
         yield TitleBar(self.settings, self.chat.state, id="title")
-        yield TabRow([("chat", "Chat"), ("tools", "Tools"), ("cost", "Cost")], id="tabs")
+        yield TabRow([(pane, tr(f"panes.{pane}")) for pane in ("chat", "tools", "cost")], id="tabs")
         with Horizontal(id="body"):
             with Vertical(id="chat"):
                 yield Hint(self.settings, id="hint")
-                yield TranscriptView(motion=not self.settings.reduced_motion, beat=False, id="transcript")
+                yield TranscriptView(
+                    motion=not self.settings.reduced_motion,
+                    beat=False,
+                    memory=self.settings.transcript_memory_mb,
+                    id="transcript",
+                )
                 yield Unseen(id="unseen")
             yield Splitter(id="splitter")
             with Vertical(id="side"):
                 yield ToolPane(
-                    self.chat.state, self._clock, self.images.make_view, self.images.show, id="tool-pane"
+                    self.chat.state, self._clock, self.images.make_pager, self.images.show, id="tool-pane"
                 )
                 yield CostPane(self.chat.state, id="cost-pane")
         yield AskBox(self.chat.state, self._at_work, id="ask")
         yield Waiting(self.chat, id="waiting")
+        yield (picks := PickList(id="picks"))
+        yield FindBar(id="find")
         with Horizontal(id="prompt"):
-            yield Static(Content("›"), id="prompt-sign")
-            yield Composer(self.history, placeholder="Type a prompt", id="composer")
+            yield Static(Content(glyph("prompt")), id="prompt-sign")
+            yield Composer(self.history, self.settings, picks, id="composer")
         yield StatusBar(self.chat, self._clock, still=self.settings.reduced_motion, id="status")
 
     def on_mount(self) -> None:
         """Wire the transcript and start the clock."""
         self.transcript.scene.now = self._clock
+        self.transcript.scene.expand = self.settings.expand_tools
         self.watch(self.transcript, "unseen_lines", self._show_unseen, init=False)
         self.watch(self.transcript, "following", self._show_unseen, init=False)
         self._timer = self.set_interval(
@@ -109,10 +122,16 @@ class ChatScreen(PaneScreen):
         """Show events; the first ``past`` of them are replayed from the journal."""
         self.chat.apply(batch, past=past)
         self.transcript.feed(batch)
-        self.update_state()
+        if past < len(batch):
+            self.update_state()
+        elif self._past_timer is None:  # a long past comes in many batches; the panes need not show each
+            self._past_timer = self.set_timer(PAST_UPDATE, self.update_state)
 
     def update_state(self) -> None:
         """Let every part show the present state."""
+        if self._past_timer is not None:
+            self._past_timer.stop()
+            self._past_timer = None
         state = self.chat.state
         self.query_one("#title", TitleBar).changed()
         self.status.changed()
@@ -138,7 +157,7 @@ class ChatScreen(PaneScreen):
     def _tick(self) -> None:
         self._frame += 1
         self.status.tick()
-        spinner = "" if self.settings.reduced_motion else formats.SPINNER[self._frame % len(formats.SPINNER)]
+        spinner = "" if self.settings.reduced_motion else formats.spinner(self._frame)
         self.tool_pane.tick(spinner)
         self.transcript.spin()  # in the same frame: two of them would cost twice
         if not self._alive:
@@ -158,14 +177,6 @@ class ChatScreen(PaneScreen):
         """A call was chosen in the transcript: show it in the tools pane."""
         self.tool_pane.select(event.tool_use_id)
 
-    def on_tool_pane_picture_opened(self, event: ToolPane.PictureOpened) -> None:
-        """Show a picture large."""
-        self.images.open(self.app, event.path)
-
-    def on_transcript_view_picture_opened(self, event: TranscriptView.PictureOpened) -> None:
-        """Show a picture large."""
-        self.images.open(self.app, str(event.path))
-
     def on_transcript_view_link_opened(self, event: TranscriptView.LinkOpened) -> None:
         """Show where a link leads before it is opened: its words may say something else."""
         from sandbox_chat.ui.screens.link import LinkScreen
@@ -176,24 +187,13 @@ class ChatScreen(PaneScreen):
         """Choose the call before or after."""
         self.tool_pane.step(by)
 
-    def action_open_picture(self) -> None:
-        """Show the picture of the chosen call, or else the newest one, large."""
-        call = self.tool_pane.call
-        pictures: list[ImageContent] = list(call.images) if call else []
-        if not pictures:
-            pictures = [image for tool in self.chat.state.tools.values() for image in tool.images]
-        if pictures:
-            self.images.open(self.app, pictures[-1].path)
-        else:
-            self.status.say("There is no picture yet.")
-
     # -- prompt ------------------------------------------------------------------------------------------
 
     def on_composer_submitted(self, event: Composer.Submitted) -> None:
         """Send the prompt; an empty one lets held prompts go on."""
-        if event.text and self._attach_file(event.text):
-            pass
-        elif event.text:
+        for path in event.files:
+            self.chat.attach_file(path, "")
+        if event.text:
             self.chat.submit(event.text)
             self.transcript.end()
             if self.arrangement.narrow and self.arrangement.tab != "chat":
@@ -202,37 +202,12 @@ class ChatScreen(PaneScreen):
             self.chat.resume_waiting()
         self.update_state()
 
-    def _attach_file(self, text: str) -> bool:
-        """Attach the file that ``text`` names, if it is such a command and no prompt."""
-        from sandbox_chat.ui.attach import AttachUsage, parse
-
-        try:
-            command = parse(text)
-        except AttachUsage as wrong:
-            self.status.say(str(wrong), 6.0)
-            self.composer.offer(text)
-            return True
-        if command is None:
-            return False
-        if not self.chat.attach_file(*command):
-            self.status.say("There is no session to attach it to.")
-            self.composer.offer(text)
-        return True
-
-    def action_attach(self) -> None:
-        """Begin the command that attaches a file."""
-        if self.composer.text.strip():
-            self.status.say("The composer is not empty.")
-            return
-        self.restore("/attach ")
-        self.composer.focus()
-
     # -- questions -----------------------------------------------------------------------------------------
 
     def _at_work(self) -> bool:
         """True while the user is writing a prompt, or is busy elsewhere than in the composer."""
-        idle = time.monotonic() - self._typed_at >= GRACE
-        return bool(self.composer.text) or not idle or self.focused is not self.composer
+        idle = time.monotonic() - self.composer.typed_at >= GRACE
+        return self.composer.at_work or not idle or self.focused is not self.composer
 
     def on_ask_box_decided(self, event: AskBox.Decided) -> None:
         """The user answered a question."""
@@ -242,7 +217,7 @@ class ChatScreen(PaneScreen):
     def on_ask_box_typed(self, event: AskBox.Typed) -> None:
         """What was typed is no answer: it belongs into the prompt."""
         self.composer.focus()
-        self.composer.insert_text(event.text)
+        self.composer.type_text(event.text)
 
     def on_ask_box_left(self) -> None:
         """The question is gone."""
@@ -256,7 +231,6 @@ class ChatScreen(PaneScreen):
 
     def on_composer_typed(self) -> None:
         """The user types: warm the sandbox."""
-        self._typed_at = time.monotonic()
         self.chat.typing()
 
     def on_composer_paged(self, event: Composer.Paged) -> None:
@@ -277,7 +251,7 @@ class ChatScreen(PaneScreen):
             event.stop()
             event.prevent_default()
             self.set_focus(self.composer)  # at once: the next key may mean something in the pane
-            self.composer.insert_text(event.character)
+            self.composer.type_text(event.character)
 
     def restore(self, prompt: str) -> None:
         """Put a prompt back that got no answer."""
@@ -305,19 +279,17 @@ class ChatScreen(PaneScreen):
     def action_resume_waiting(self) -> None:
         """Let waiting prompts go on."""
         if not self.chat.resume_waiting():
-            self.status.say(
-                "No prompt waits." if not self.chat.waiting else "They go on when this turn ends."
-            )
+            self.status.say(tr("waiting.soon" if self.chat.waiting else "waiting.none"))
         self.update_state()
 
     def action_take_back(self) -> None:
         """Put the newest waiting prompt back into the composer."""
-        if self.composer.text.strip():
-            self.status.say("The composer is not empty.")
+        if self.composer.draft.strip():
+            self.status.say(tr("composer.not_empty"))
         elif prompt := self.chat.take_back():
             self.restore(prompt)
         else:
-            self.status.say("No prompt waits.")
+            self.status.say(tr("waiting.none"))
         self.update_state()
 
     # -- getting about ----------------------------------------------------------------------------------------
@@ -344,7 +316,7 @@ class ChatScreen(PaneScreen):
         from sandbox_chat.ui.screens.model import ModelScreen
 
         if self.chat.state.demo or self.settings.demo:
-            self.status.say("The demo has no model to choose.")
+            self.status.say(tr("dialogs.demo_model"))
             return
 
         def chosen(name: str | None) -> None:
@@ -359,6 +331,7 @@ class ChatScreen(PaneScreen):
     def use(self, settings: Settings) -> None:
         """Take other settings, chosen on the welcome screen."""
         self.settings = settings
+        self.transcript.scene.expand = settings.expand_tools
         self.query_one("#title", TitleBar).settings = settings
         self.query_one(Hint).show(settings)
         self.update_state()

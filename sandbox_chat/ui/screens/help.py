@@ -13,26 +13,18 @@ from textual.content import Content
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
-from sandbox_chat.ui.actions import key_name
+from sandbox_chat.ui.actions import all_actions, bindings_of, key_name, key_of
+from sandbox_chat.ui.keymap import NO_KEY
+from sandbox_chat.words import tr
 
-PLACES = {
-    "Composer": "Prompt",
-    "TranscriptView": "Transcript",
-    "ToolList": "Tool calls",
-    "TextView": "Details of a call",
-    "ToolPane": "Tools",
-    "TabRow": "Tabs",
-    "Choices": "Choices",
-    "ChatScreen": "Chat",
-    "PictureScreen": "Picture",
-    "WelcomeScreen": "Welcome",
-    "ChatApp": "Everywhere",
-    "TextArea": "Editing the prompt",
-    "Input": "Editing the field",
-}
-"""Names of the places that hold keys, by widget class, in the order in which they are shown."""
+PLACES = (
+    "composer", "find", "transcript", "tools", "details", "pane", "tabs", "choices", "chat", "picture", "pager", "page", "welcome", "help",
+    "model", "link", "app", "editing", "field",
+)  # fmt: skip
+"""The places that hold keys, in the order in which they are shown."""
 
-HIDDEN_ACTIONS = frozenset({"app.focus_next", "app.focus_previous", "help_quit"})
+LIBRARY = {"TextArea": "editing", "Input": "field"}
+"""Textual's own widgets whose keys are shown, and their place."""
 
 
 def groups(active: Iterable[ActiveBinding]) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -41,36 +33,58 @@ def groups(active: Iterable[ActiveBinding]) -> list[tuple[str, list[tuple[str, s
     Keys of the same action stand together.
     """
     places: dict[str, dict[str, tuple[int, list[str], str]]] = {}
+    order = {name: number for number, name in enumerate(all_actions())}
     for node, binding, enabled, _ in active:
-        if not enabled or not binding.description or binding.key.startswith("super+"):
+        if not enabled or binding.key == NO_KEY or binding.key.startswith("super+"):
             continue
-        owner, number = _owner(node, binding)
-        if owner not in PLACES or binding.action in HIDDEN_ACTIONS:
+        if binding.id in order:
+            item = all_actions()[binding.id]
+            place, number, words = item.place, order[item.name], item.title
+        else:
+            place, number = _library(node, binding)
+            words = _library_words(binding)
+        if not place or not words:
             continue
-        actions = places.setdefault(PLACES[owner], {})
-        _, keys, _ = actions.setdefault(binding.action, (number, [], binding.description))
+        _, keys, _ = places.setdefault(place, {}).setdefault(
+            binding.id or binding.action, (number, [], words)
+        )
         name = key_name(binding.key)
         if name not in keys:
             keys.append(name)
-    names = sorted(places, key=list(dict.fromkeys(PLACES.values())).index)
     return [
-        (name, [(", ".join(keys), words) for _, keys, words in sorted(places[name].values(), key=_number)])
-        for name in names
+        (
+            tr(f"actions.place.{place}"),
+            [(", ".join(keys), words) for _, keys, words in sorted(places[place].values(), key=_number)],
+        )
+        for place in sorted(places, key=_rank)
     ]
+
+
+def _rank(place: str) -> int:
+    """Return where a place is shown; one that is not in the list stands first."""
+    return PLACES.index(place) if place in PLACES else -1
 
 
 def _number(row: tuple[int, list[str], str]) -> int:
     return row[0]
 
 
-def _owner(node: object, binding: Binding) -> tuple[str, int]:
-    """Return the name of the class that a binding comes from, of those that have a place, and its number there."""
+def _library(node: object, binding: Binding) -> tuple[str, int]:
+    """Return the place of a binding that a widget of Textual brings, and its number there."""
     for cls in type(node).__mro__:
-        if cls.__name__ in PLACES:
+        if cls.__name__ in LIBRARY:
             for number, item in enumerate(cls.__dict__.get("BINDINGS", ())):
                 if binding.key in _keys(item):
-                    return cls.__name__, number
+                    return LIBRARY[cls.__name__], number
     return "", 0
+
+
+def _library_words(binding: Binding) -> str:
+    """Return what a key of Textual's does, in the language that is spoken; empty for one that is not worth telling."""
+    try:
+        return tr(f"editing.{binding.action.replace('(True)', '_select')}")
+    except KeyError:
+        return ""
 
 
 def _keys(item: BindingType) -> list[str]:
@@ -81,9 +95,7 @@ def _keys(item: BindingType) -> list[str]:
 class HelpScreen(ModalScreen[None]):
     """Shows the keys over the chat."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,f1,q,question_mark", "dismiss", "Close", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("help")]
 
     def __init__(self, active: Iterable[ActiveBinding]) -> None:
         super().__init__()
@@ -98,10 +110,12 @@ class HelpScreen(ModalScreen[None]):
         """Lay out the keys."""
         with VerticalScroll(id="help-box") as box:
             box.can_focus = True
-            yield Static(Content.styled("Keys", "bold $primary"), id="help-title")
+            yield Static(Content.styled(tr("help.title"), "bold $primary"), id="help-title")
             yield Static(self.content(), id="help-text")
             yield Static(
-                Content.styled("esc closes · every action has a name in the commands, ^P", "$muted"),
+                Content.styled(
+                    tr("help.end", close=key_of("help.close"), commands=key_of("app.palette")), "$muted"
+                ),
                 id="help-end",
             )
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from sandbox_chat.text import clean_line
+from sandbox_chat.ui.actions import bindings_of
 from sandbox_chat.ui.desktop import open_link
+from sandbox_chat.words import tr
 
 SHOWN = 1000
 """Characters of an address that are shown."""
@@ -21,11 +23,7 @@ SHOWN = 1000
 class LinkScreen(ModalScreen[None]):
     """Asks before an address from the transcript is opened: the words of a link need not be its target."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,o", "open", "Open it"),
-        Binding("c", "copy", "Copy it"),
-        Binding("escape,q", "back", "Leave it"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("link")]
 
     def __init__(self, href: str) -> None:
         super().__init__()
@@ -34,9 +32,9 @@ class LinkScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """Lay out the address."""
         with Vertical(id="link-box"):
-            yield Static(Content.styled("This link leads to", "bold"))
+            yield Static(Content.styled(tr("dialogs.link"), "bold"))
             yield Static(Content(clean_line(self.href, SHOWN)), id="link-href")
-            yield Static(Content.styled("⏎ open · c copy · esc leave it", "$muted"))
+            yield Static(Content.styled(tr("dialogs.link_keys"), "$muted"))
 
     def action_open(self) -> None:
         """Open the address in the browser."""

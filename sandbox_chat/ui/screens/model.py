@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
+
+from sandbox_chat.ui.actions import bindings_of
+from sandbox_chat.words import tr
 
 NAME_LIMIT = 200
 
@@ -17,7 +20,7 @@ NAME_LIMIT = 200
 class ModelScreen(ModalScreen[str]):
     """Takes a model's name; an empty result means that nothing is changed."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "Keep the model")]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("model")]
 
     def __init__(self, present: str) -> None:
         super().__init__()
@@ -26,11 +29,11 @@ class ModelScreen(ModalScreen[str]):
     def compose(self) -> ComposeResult:
         """Lay out the question."""
         with Vertical(id="model-box"):
-            yield Static(Content.styled("Model from the next turn on", "bold"))
+            yield Static(Content.styled(tr("dialogs.model"), "bold"))
             name = Input(value=self._present, max_length=NAME_LIMIT, id="model-name", compact=True)
             name.cursor_blink = False
             yield name
-            yield Static(Content.styled("⏎ use it · esc keeps the model", "$muted"))
+            yield Static(Content.styled(tr("dialogs.model_keys"), "$muted"))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Use the name."""

@@ -18,6 +18,7 @@ from sandbox_chat.ui.widgets.text_view import TextView
 from sandbox_chat.ui.widgets.tool_list import ToolList
 from sandbox_chat.ui.widgets.tool_pane import ToolPane
 from sandbox_chat.ui.widgets.waiting import Waiting
+from sandbox_chat.words import tr
 
 
 def _seen(widget: Widget) -> bool:
@@ -84,7 +85,7 @@ class PaneScreen(Screen[None]):
             self.composer.focus()
 
     def _label_tabs(self) -> None:
-        tabs = [("chat", "Chat"), ("tools", self.tool_pane.summary), ("cost", "Cost")]
+        tabs = [("chat", tr("panes.chat")), ("tools", self.tool_pane.summary), ("cost", tr("panes.cost"))]
         self.query_one("#tabs", TabRow).show(self.arrangement.tab, tabs)
 
     def _pane_in_use(self) -> Pane:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
@@ -20,12 +21,18 @@ from textual.widget import Widget
 from textual.widgets import Checkbox, Input, Static
 
 from sandbox_chat.settings import ConfigError, Settings, fields
+from sandbox_chat.ui.actions import bindings_of, key_of
 from sandbox_chat.ui.config_file import remember
+from sandbox_chat.ui.glyphs import glyph
+from sandbox_chat.words import tr
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A value to be entered. ``name`` is the setting; an empty optional one is left as it is."""
+    """A value to be entered. ``name`` is the setting; an empty optional one is left as it is.
+
+    Its label and what stands in the empty box are texts of ``words/welcome.py``.
+    """
 
     name: str
     label: str
@@ -37,42 +44,44 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A source of answers."""
+    """A source of answers; ``id`` names its texts."""
 
     id: str
-    title: str
-    words: str
     fields: tuple[Field, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Its name for people."""
+        return tr(f"welcome.{self.id}")
+
+    @property
+    def words(self) -> str:
+        """A few words about it."""
+        return tr(f"welcome.{self.id}_words")
 
 
 CHOICES = (
-    Choice("demo", "Demo", "no key, no cost: rules that run real code"),
+    Choice("demo"),
     Choice(
         "key",
-        "Claude with a key",
-        "an API key of Anthropic",
         (
-            Field("anthropic_api_key", "API key", "sk-ant-…", secret=True),
-            Field("model", "Model", "the default when empty", optional=True),
+            Field("anthropic_api_key", "welcome.label_key", "welcome.hint_key", secret=True),
+            Field("model", "welcome.label_model", "welcome.hint_default", optional=True),
         ),
     ),
     Choice(
         "gateway",
-        "A gateway",
-        "an Anthropic-compatible address and a token",
         (
-            Field("anthropic_base_url", "URL", "https://gateway.example.com"),
-            Field("anthropic_auth_token", "Token", "", secret=True, optional=True),
-            Field("model", "Model", "the default when empty", optional=True),
+            Field("anthropic_base_url", "welcome.label_url", "welcome.hint_url"),
+            Field("anthropic_auth_token", "welcome.label_token", secret=True, optional=True),
+            Field("model", "welcome.label_model", "welcome.hint_default", optional=True),
         ),
     ),
     Choice(
         "local",
-        "A local model server",
-        "it speaks the Anthropic protocol",
         (
-            Field("anthropic_base_url", "URL", value="http://127.0.0.1:11434"),
-            Field("model", "Model", "name of the model on that server"),
+            Field("anthropic_base_url", "welcome.label_url", value="http://127.0.0.1:11434"),
+            Field("model", "welcome.label_model", "welcome.hint_local"),
         ),
     ),
 )
@@ -87,17 +96,15 @@ def check(choice: Choice, values: dict[str, str]) -> tuple[dict[str, str], dict[
         value = values.get(item.name, "").strip()
         if not value:
             if not item.optional:
-                bad[item.name] = f"{item.label} is needed."
+                bad[item.name] = tr("welcome.needed", label=tr(item.label))
             continue
         if item.secret and (not value.isascii() or any(c.isspace() or not c.isprintable() for c in value)):
-            bad[item.name] = (
-                f"{item.label} must be plain letters and digits without blanks; was it pasted whole?"
-            )
+            bad[item.name] = tr("welcome.not_plain", label=tr(item.label))
             continue
         try:
             readers[item.name](value)
         except ValueError as error:
-            bad[item.name] = f"{item.label} {error}."
+            bad[item.name] = tr("welcome.wrong", label=tr(item.label), error=error)
             continue
         good[item.name] = value
     return good, bad
@@ -119,11 +126,7 @@ class Choices(Widget, can_focus=True):
     Choices { height: 4; width: 1fr; }
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "step(-1)", "Choice before", show=False),
-        Binding("down", "step(1)", "Next choice", show=False),
-        Binding("enter", "take", "Take it"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("choices")]
 
     class Moved(Message):
         """Another choice is marked."""
@@ -143,14 +146,17 @@ class Choices(Widget, can_focus=True):
     def render(self) -> Content:
         """Draw the rows."""
         rows = []
-        column = max(len(choice.title) for choice in CHOICES) + 2
+        column = max(cell_len(choice.title) for choice in CHOICES) + 2
         for number, choice in enumerate(CHOICES):
             chosen = number == self.index
-            mark = "▸ " if chosen else "  "
+            mark = f"{glyph('chosen')} " if chosen else "  "
             rows.append(
                 Content.assemble(
                     (f"{mark}{number + 1}  ", "$primary" if chosen else "$muted"),
-                    (f"{choice.title:<{column}}", "bold $primary" if chosen else ""),
+                    (
+                        choice.title + " " * (column - cell_len(choice.title)),
+                        "bold $primary" if chosen else "",
+                    ),
                     (choice.words, "$muted"),
                 ).truncate(max(10, self.content_size.width), ellipsis=True)
             )
@@ -192,9 +198,13 @@ class Tick(Checkbox):
 
     BUTTON_INNER = " "
 
+    def on_mount(self) -> None:
+        """Take the sides in the signs that are in use."""
+        self.BUTTON_LEFT, self.BUTTON_RIGHT = glyph("box-left"), glyph("box-right")
+
     def watch_value(self) -> None:
         """Show the sign of the value."""
-        self.BUTTON_INNER = "✓" if self.value else " "
+        self.BUTTON_INNER = glyph("tick") if self.value else " "
         super().watch_value()
         self.refresh()
 
@@ -206,9 +216,7 @@ class WelcomeScreen(Screen[None]):
     shown and the screen stays. ``config`` is the file that ticking *remember* writes to.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "Back to the choices"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("welcome")]
 
     def __init__(self, settings: Settings, begin: Callable[[Settings], None], config: Path) -> None:
         super().__init__()
@@ -222,31 +230,31 @@ class WelcomeScreen(Screen[None]):
         with VerticalScroll(id="welcome-box", can_focus=False):
             yield Static(Content.styled("Sandbox Chat", "bold $primary"))
             yield Static(
-                Content("Chat with Claude, watch it write and run Python in a sandbox, see the charts."),
+                Content(tr("welcome.about")),
                 classes="gap",
             )
-            yield Static(
-                Content.styled("No model is configured. Where should the answers come from?", "bold")
-            )
+            yield Static(Content.styled(tr("welcome.question"), "bold"))
             yield Choices(id="choices")
             yield Static("", id="welcome-error")
             for choice in CHOICES[1:]:
                 with Vertical(id=f"fields-{choice.id}", classes="fields"):
                     for item in choice.fields:
                         with Horizontal(classes="field"):
-                            yield Static(Content(item.label), classes="label")
+                            yield Static(Content(tr(item.label)), classes="label")
                             yield Input(
                                 value=item.value,
-                                placeholder=item.hint,
+                                placeholder=tr(item.hint) if item.hint else "",
                                 password=item.secret,
                                 compact=True,
                                 id=f"{choice.id}-{item.name}",
                             )
                     yield Tick(
-                        Content(f"Remember in {self._config}"), id=f"remember-{choice.id}", compact=True
+                        Content(tr("welcome.remember", file=self._config)),
+                        id=f"remember-{choice.id}",
+                        compact=True,
                     )
             yield Static(
-                Content.styled("⏎ start · ↑ ↓ choose · tab next field · esc back · ^Q quit", "$muted"),
+                Content.styled(tr("welcome.keys", quit=key_of("app.leave")), "$muted"),
                 classes="gap-top",
             )
 

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
-from .cells import MIN_WIDTH, TAB, Run, fit, fit_row, width_of, wrap
-from .scene import PictureKey, Scene
-from .stream import MarkdownText
+from sandbox_chat.ui.glyphs import glyph
+
+from .cells import MIN_WIDTH, TAB, Row, Run, fit_row, width_of
+from .scene import Scene
+from .wrap import wrap
 
 if TYPE_CHECKING:
     from textual.strip import Strip
 
-    from sandbox_chat.events import ImageContent, NoticeLevel
+    from sandbox_chat.events import NoticeLevel
+
+    from .spill import Ticket
+
+
+Texts = Callable[[Callable[[str], bool]], Sequence[str]]
+"""Gives the parts of a block's plain text for a search, in any thread. Given is a function that tells whether a Markdown
+source may show what is searched for; one that cannot need not be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +33,25 @@ class Action:
     path: str = ""
 
 
+class Line(NamedTuple):
+    """A row of a block before it is coloured.
+
+    ``part`` is the piece of the block's plain text that the runs' ``at`` count in, -1 for none; ``fill`` are the
+    styles of the rest of the row.
+    """
+
+    row: Row
+    part: int = -1
+    fill: tuple[str, ...] = ()
+
+
 class Block:
     """One piece of the transcript: a prompt, an answer, a tool call, a picture, a notice.
 
-    ``rows`` are cached until ``touch`` is called or the width, the palette or the outside changes.
-    A block begins with an empty row that separates it from what stands above, unless it is the first.
+    A block begins with an empty row that separates it from what stands above, unless it is the first. A simple block
+    gives all its rows in ``_lines`` or ``_draw``, which are kept until ``touch`` is called or the width, the palette
+    or the outside changes. A large one may be measured in part: it overrides ``height``, ``prepare``, ``prepare_end``,
+    ``strips`` and ``row_source``, and its height is then an estimate where nobody looked yet.
     """
 
     kind: ClassVar[str] = "block"
@@ -41,9 +64,10 @@ class Block:
         self.first = False
         self.expanded = False
         self.visible = True
-        self._revision = 0
+        self.revision = 0
         self._key: Hashable = None
         self._rows: Sequence[Strip] = ()
+        self._kept_lines: Sequence[Line] = ()
 
     @property
     def text(self) -> str:
@@ -56,13 +80,67 @@ class Block:
         return False
 
     @property
+    def pending(self) -> bool:
+        """True while rows in sight are still to change by themselves, as when a thread makes their colours."""
+        return False
+
+    @property
     def selectable(self) -> bool:
         """True for blocks that the cursor stops at."""
-        return self.expandable
+        return self.visible
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """What can be done with the block: ``copy``, ``open``, ``save``, ``rerun``, ``edit``, ``page``."""
+        return ("copy",)
+
+    @property
+    def path(self) -> str:
+        """A file that the block shows, empty for none."""
+        return ""
+
+    @property
+    def again(self) -> str:
+        """A prompt that asks for the same once more, empty for none."""
+        return ""
+
+    @property
+    def suffix(self) -> str:
+        """How the name of a file ends that the block's text is written to."""
+        return ".txt"
 
     def touch(self) -> None:
         """The block changed: draw it again when its rows are wanted."""
-        self._revision += 1
+        self.revision += 1
+
+    def forget(self) -> None:
+        """Let go of all that can be made again from the source: rows and strips."""
+        self._key = None
+        self._rows = ()
+        self._kept_lines = ()
+
+    @property
+    def weight(self) -> int:
+        """Characters of a text that could be put away on disk, 0 for none."""
+        return 0
+
+    @property
+    def away(self) -> bool:
+        """True while the text is on disk."""
+        return False
+
+    def put_away(self, ticket: Ticket) -> None:
+        """The text that ``fetch`` gave is on disk now: keep only where."""
+
+    def fetch(self) -> str:
+        """Return the text, from disk if it is there. Blocking; in any thread."""
+        return self.text
+
+    def bring_back(self, text: str) -> None:
+        """The text that was on disk is here again."""
+
+    def ensure(self) -> None:
+        """Have the text in memory. Blocking."""
 
     def hide(self) -> None:
         """Withdraw the block. It keeps its place and has no rows."""
@@ -88,18 +166,64 @@ class Block:
         else:
             self.expand()
 
+    # -- rows ------------------------------------------------------------------------------------------
+
     def rows(self, width: int) -> Sequence[Strip]:
-        """Return the rows at ``width`` cells, each exactly that wide."""
+        """Return all rows at ``width`` cells, each exactly that wide."""
         width = max(width, MIN_WIDTH)
-        key = (width, self.scene.palette.version, self._revision, self.first, self._outside())
+        key = (width, self.scene.palette.version, self.revision, self.first, self._outside())
         if key != self._key:
+            self._kept_lines = ()
             self._rows = self._all_rows(width)
             self._key = key
         return self._rows
 
     def height(self, width: int) -> int:
-        """Return the number of rows at ``width``; draws them if need be."""
+        """Return the number of rows at ``width``: exact where it was prepared, an estimate for the rest."""
         return len(self.rows(width))
+
+    def prepare(self, width: int, row: int, count: int) -> int:
+        """Make ``count`` rows exact, from the content that stands at ``row`` now. Returns the row at which it stands then."""
+        del count
+        return max(0, min(row, self.height(width) - 1))
+
+    def prepare_end(self, width: int, count: int) -> None:
+        """Make the last ``count`` rows exact."""
+        del count
+        self.rows(width)
+
+    def strips(self, width: int, start: int, stop: int) -> Sequence[Strip]:
+        """Return the rows from ``start`` to ``stop``, which were prepared; the same object for a row that did not change."""
+        return self.rows(width)[start:stop]
+
+    def row_source(self, width: int, row: int) -> tuple[int, Row] | None:
+        """Return what a row was made of: which part of the plain text, and its runs. ``None``: nothing to copy."""
+        count = len(self.rows(width))
+        lines = self._kept_lines
+        number = row - (count - len(lines))
+        if 0 <= number < len(lines) and lines[number].part >= 0:
+            return lines[number].part, lines[number].row
+        return None
+
+    def plain(self, part: int) -> str:
+        """Return a part of the text as it is read, which the runs' ``at`` count in."""
+        del part
+        return self.text
+
+    @property
+    def parts(self) -> int:
+        """Number of parts of the plain text."""
+        return 1
+
+    def texts(self) -> Texts:
+        """Return what a search reads."""
+        parts = [self.plain(part) for part in range(self.parts)]
+        return lambda maybe: parts
+
+    def separator(self, part: int) -> str:
+        """Return what stands between a part and the one after it when both are copied."""
+        del part
+        return "\n"
 
     def estimate(self, width: int) -> int:
         """Return a guess of the height without drawing anything."""
@@ -126,6 +250,13 @@ class Block:
         return [self.scene.palette.blank(width), *body]
 
     def _draw(self, width: int) -> Sequence[Strip]:
+        """Draw all rows; a block that can be copied in parts gives ``_lines`` instead."""
+        self._kept_lines = self._lines(width)
+        strip = self.scene.palette.strip
+        return [strip(line.row, width, line.fill) for line in self._kept_lines]
+
+    def _lines(self, width: int) -> Sequence[Line]:
+        """Return all rows before they are coloured."""
         raise NotImplementedError
 
     def _strips(self, rows: Sequence[Sequence[Run]], width: int) -> list[Strip]:
@@ -146,38 +277,25 @@ class PromptBlock(Block):
         """The prompt."""
         return self._prompt
 
-    def _draw(self, width: int) -> Sequence[Strip]:
-        rows = wrap([Run(self._prompt.replace("\t", TAB), ("prompt",))], width - 2)
-        mark, indent = Run("› ", ("prompt-mark",)), Run("  ")
-        return self._strips([[mark if not i else indent, *row] for i, row in enumerate(rows)], width)
-
-
-class AnswerBlock(Block):
-    """A block of the answer: Markdown, which may still grow."""
-
-    kind = "answer"
-
-    def __init__(self, scene: Scene, block_id: str, text: str = "", *, finished: bool = False) -> None:
-        super().__init__(scene, block_id)
-        self.markdown = MarkdownText(text, finished=finished)
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """A prompt can be asked again."""
+        return ("copy", "rerun", "edit")
 
     @property
-    def text(self) -> str:
-        """The Markdown source."""
-        return self.markdown.text
+    def again(self) -> str:
+        """The prompt."""
+        return self._prompt
 
-    def append(self, text: str) -> None:
-        """Add a piece."""
-        self.markdown.append(text)
-        self.touch()
+    def plain(self, part: int) -> str:
+        """Return the prompt as it is shown."""
+        del part
+        return self._prompt.replace("\t", TAB)
 
-    def finish(self, text: str | None = None) -> None:
-        """The block is whole; ``text`` replaces what came in pieces."""
-        self.markdown.finish(text)
-        self.touch()
-
-    def _draw(self, width: int) -> Sequence[Strip]:
-        return self.markdown.rows(width, self.scene.palette)
+    def _lines(self, width: int) -> Sequence[Line]:
+        rows = wrap([Run(self.plain(0), ("prompt",), at=0)], width - 2)
+        mark, indent = Run(f"{glyph('prompt')} ", ("prompt-mark",)), Run("  ")
+        return [Line([mark if not i else indent, *row], 0) for i, row in enumerate(rows)]
 
 
 class ThinkingBlock(Block):
@@ -211,30 +329,33 @@ class ThinkingBlock(Block):
         """Return a guess of the height."""
         return super().estimate(width) if self.expanded else 2 * self.visible
 
-    def _draw(self, width: int) -> Sequence[Strip]:
-        mark = Run("▾ " if self.expanded else "▸ ", ("muted",))
+    def plain(self, part: int) -> str:
+        """Return the thinking as it is shown."""
+        del part
+        return self._text.strip().replace("\t", TAB)
+
+    def _lines(self, width: int) -> Sequence[Line]:
+        mark = Run(f"{glyph('open' if self.expanded else 'folded')} ", ("muted",))
         label = "thought" if self.finished else "thinking"
         flat = (
             " ".join(self._text[-4000:].split()) if not self.finished else " ".join(self._text[:4000].split())
         )
         if self.expanded:
-            body = wrap([Run(self._text.strip().replace("\t", TAB), ("thinking",))], width - 2)
-            head = [mark, Run(label, ("muted",))]
-            return self._strips([head, *([Run("  "), *row] for row in body)], width)
+            body = wrap([Run(self.plain(0), ("thinking",), at=0)], width - 2)
+            head = Line([mark, Run(label, ("muted",))])
+            return [head, *(Line([Run("  "), *row], 0) for row in body)]
         room = width - len(label) - 4
         if not self.finished and width_of(flat) > room > 0:
-            flat = "…" + flat[-(room - 1) :]  # while it is written, its end is what is new
+            flat = glyph("ellipsis") + flat[-(room - 1) :]  # while it is written, its end is what is new
             while width_of(flat) > room:
-                flat = "…" + flat[2:]
-        return self._strips(
-            [fit_row([mark, Run(f"{label}  ", ("muted",)), Run(flat, ("thinking",))], width)], width
-        )
+                flat = glyph("ellipsis") + flat[2:]
+        return [Line(fit_row([mark, Run(f"{label}  ", ("muted",)), Run(flat, ("thinking",))], width))]
 
 
 _LEVELS: dict[str, tuple[str, str]] = {
-    "info": ("i", "muted"),
-    "warning": ("!", "warning"),
-    "error": ("✗", "error"),
+    "info": ("info", "muted"),
+    "warning": ("warning", "warning"),
+    "error": ("failed", "error"),
 }
 
 
@@ -258,75 +379,13 @@ class NoticeBlock(Block):
         self._text = text
         self.touch()
 
-    def _draw(self, width: int) -> Sequence[Strip]:
-        glyph, style = _LEVELS[self.level]
-        rows = wrap(
-            [Run(self._text.strip().replace("\t", TAB), (style,) if self.level != "error" else ())], width - 2
-        )
-        mark = Run(f"{glyph} ", (style,))
-        return self._strips([[mark if not i else Run("  "), *row] for i, row in enumerate(rows)], width)
+    def plain(self, part: int) -> str:
+        """Return the sentence as it is shown."""
+        del part
+        return self._text.strip().replace("\t", TAB)
 
-
-class PictureBlock(Block):
-    """A picture of a tool's result with its caption."""
-
-    kind = "picture"
-
-    def __init__(self, scene: Scene, block_id: str, image: ImageContent, name: str) -> None:
-        super().__init__(scene, block_id)
-        self.image = image
-        self.name = name
-
-    @property
-    def text(self) -> str:
-        """The picture's path."""
-        return self.image.path
-
-    @property
-    def selectable(self) -> bool:
-        """Pictures can be opened, so the cursor stops at them."""
-        return self.visible
-
-    def action(self, row: int) -> Action | None:
-        """Open the picture."""
-        del row
-        return Action("picture", self.image.path)
-
-    def key(self, width: int) -> PictureKey | None:
-        """Return what is asked of the painter at ``width``; ``None`` when pictures are not drawn."""
-        pictures = self.scene.pictures
-        if pictures is None:
-            return None
-        columns, rows = pictures.size(self.image.width, self.image.height, width)
-        return PictureKey(self.image.path, columns, rows) if columns and rows else None
-
-    def estimate(self, width: int) -> int:
-        """Return the height, which does not depend on whether the picture is ready."""
-        key = self.key(width)
-        return (2 + (key.rows if key else 0)) * self.visible
-
-    def _outside(self) -> Hashable:
-        return self.scene.pictures.version if self.scene.pictures is not None else 0
-
-    def _draw(self, width: int) -> Sequence[Strip]:
-        key = self.key(width)
-        out: list[Strip] = []
-        problem = ""
-        if key is not None and self.scene.pictures is not None:
-            answer = self.scene.pictures.rows(key)
-            if isinstance(answer, str):
-                problem = answer
-            elif answer is None:
-                blank = self.scene.palette.blank(width)
-                out = [blank] * key.rows
-                note = [Run(" " * min(2, width)), Run(fit("preparing the picture …", width - 2), ("faint",))]
-                out[key.rows // 2] = self.scene.palette.strip(note, width)
-            else:
-                base = self.scene.palette.base
-                out = [strip.adjust_cell_length(width, base) for strip in answer]
-        size = f" · {self.image.width}×{self.image.height}" if self.image.width else ""
-        if problem:
-            rows = wrap([Run(f"{self.name}{size}: {problem}", ("warning",))], width)
-            return [*out, *self._strips(rows, width)]
-        caption = [Run(f"{self.name}{size}", ("muted",)), Run(" · ⏎ zoom", ("faint",))]
-        return [*out, *self._strips([fit_row(caption, width)], width)]
+    def _lines(self, width: int) -> Sequence[Line]:
+        sign, style = _LEVELS[self.level]
+        rows = wrap([Run(self.plain(0), (style,) if self.level != "error" else (), at=0)], width - 2)
+        mark = Run(f"{glyph(sign)} ", (style,))
+        return [Line([mark if not i else Run("  "), *row], 0) for i, row in enumerate(rows)]

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from rich.cells import cell_len, split_graphemes
 
+from sandbox_chat.ui.glyphs import glyph
+
 MIN_WIDTH = 2
 """Narrowest width that wrapping works with: one wide character."""
 
@@ -20,21 +22,19 @@ TAB = "    "
 
 
 class Run(NamedTuple):
-    """Text in one style. ``names`` are styles of the palette, laid over each other; ``href`` a link's target."""
+    """Text in one style. ``names`` are styles of the palette, laid over each other; ``href`` a link's target.
+
+    ``at`` is where its first character stands in the plain text that the row was made of; -1 is decoration, which is
+    never copied.
+    """
 
     text: str
     names: tuple[str, ...] = ()
     href: str = ""
+    at: int = -1
 
 
 Row = Sequence[Run]
-
-# Scripts that are written without spaces may be broken after each character, but a closing mark stays
-# with what it closes and an opening one with what it opens.
-_CJK = "\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uff60\U00020000-\U0003ffff"
-_CLOSING = "、。，．！？；：）」』】〉》〕…‥々ー,.!?;:)\\]"
-_OPENING = "（「『【〈《〔"
-_PIECES = re.compile(rf"\n| +|[{_OPENING}]*[{_CJK}][{_CLOSING}]*|[^ \n{_CJK}]+")
 
 
 def width_of(text: str) -> int:
@@ -54,6 +54,16 @@ def split_cells(text: str, cells: int) -> tuple[str, str]:
     """
     if text.isascii():
         return text[:cells], text[cells:]
+    # Only as much is measured as can fit, so that cutting a long text into rows stays linear.
+    size = max(cells, 0) * 4 + 64
+    while True:
+        head = _head(text[:size], cells)
+        if len(head) < size // 2 or size >= len(text):
+            return head, text[len(head) :]
+        size *= 4
+
+
+def _head(text: str, cells: int) -> str:
     spans, total = split_graphemes(text)
     head = text
     if total > cells:
@@ -65,7 +75,7 @@ def split_cells(text: str, cells: int) -> tuple[str, str]:
             used += size
     while head and width_of(head) > cells:  # joiners without anything to join are measured in two ways
         head = head[:-1]
-    return head, text[len(head) :]
+    return head
 
 
 def fit(text: str, cells: int) -> str:
@@ -74,7 +84,7 @@ def fit(text: str, cells: int) -> str:
         return ""
     if width_of(text) <= cells:
         return text
-    return split_cells(text, cells - 1)[0] + "…"
+    return split_cells(text, cells - 1)[0] + glyph("ellipsis")
 
 
 def fit_row(row: Iterable[Run], cells: int) -> list[Run]:
@@ -88,7 +98,10 @@ def fit_row(row: Iterable[Run], cells: int) -> list[Run]:
         size = width_of(run.text)
         if size > left:
             head = split_cells(run.text, left)[0]
-            out.append(run._replace(text=head + "…"))
+            if run.at < 0:
+                out.append(run._replace(text=head + glyph("ellipsis")))
+            else:
+                out += [run._replace(text=head), run._replace(text=glyph("ellipsis"), at=-1)]
             break
         out.append(run)
         left -= size
@@ -117,111 +130,6 @@ def expand_tabs(text: str) -> str:
     return "".join(out)
 
 
-class _Wrapper:
-    """The state of wrapping one paragraph."""
-
-    def __init__(self, width: int) -> None:
-        self.width = max(width, MIN_WIDTH)
-        self.rows: list[list[Run]] = []
-        self.row: list[Run] = []
-        self.used = 0
-        self.spaces: list[Run] = []
-        self.spaces_width = 0
-        self.word: list[Run] = []
-        self.word_width = 0
-
-    def end_word(self) -> None:
-        if not self.word:
-            return
-        if self.used + self.spaces_width + self.word_width <= self.width:
-            if self.spaces:
-                self._put_spaces()
-            self.row.extend(self.word)
-            self.used += self.word_width
-        elif self.word_width <= self.width:
-            self._new_row()
-            self.row.extend(self.word)
-            self.used = self.word_width
-        else:
-            self._put_long_word()
-        self.spaces, self.spaces_width = [], 0
-        self.word, self.word_width = [], 0
-
-    def _put_spaces(self) -> None:
-        self.row.extend(self.spaces)
-        self.used += self.spaces_width
-
-    def _new_row(self) -> None:
-        if self.row:
-            self.rows.append(self.row)
-        self.row, self.used = [], 0
-
-    def _put_long_word(self) -> None:
-        # A word wider than the row starts where it stands if at least a third of the row is free.
-        room = self.width - self.used - self.spaces_width
-        if self.row and room * 3 >= self.width:
-            self._put_spaces()
-        else:
-            self._new_row()
-        for run in self.word:
-            text = run.text
-            while text:
-                head, tail = split_cells(text, self.width - self.used)
-                if not head and not self.row:
-                    head, tail = "?", text[1:]  # a character wider than the whole row
-                if head:
-                    self.row.append(run._replace(text=head))
-                    self.used += width_of(head)
-                text = tail
-                if text:
-                    self._new_row()
-
-    def end_line(self) -> None:
-        self.end_word()
-        self.rows.append(self.row)
-        self.row, self.used = [], 0
-        self.spaces, self.spaces_width = [], 0
-
-
-def wrap(runs: Iterable[Run], width: int) -> list[list[Run]]:
-    """Break ``runs`` into rows of at most ``width`` cells: at spaces, between CJK characters, else anywhere.
-
-    Newlines in the text break a row too. Returns at least one row, which may be empty.
-    """
-    state = _Wrapper(width)
-    for run in runs:
-        for piece in _PIECES.findall(run.text):
-            if piece == "\n":
-                state.end_line()
-            elif piece[0] == " ":
-                state.end_word()
-                if state.row:
-                    state.spaces.append(run._replace(text=piece))
-                    state.spaces_width += len(piece)
-                    if state.used + state.spaces_width > state.width:
-                        state.spaces, state.spaces_width = [], 0
-                        state._new_row()
-            elif piece.isascii():
-                state.word.append(run._replace(text=piece))
-                state.word_width += len(piece)
-            else:
-                if _is_cjk(piece):
-                    state.end_word()
-                state.word.append(run._replace(text=piece))
-                state.word_width += cell_len(piece)
-                if _is_cjk(piece):
-                    state.end_word()
-    state.end_line()
-    return state.rows
-
-
-_CJK_START = re.compile(rf"[{_OPENING}]*[{_CJK}]")
-
-
-def _is_cjk(piece: str) -> bool:
-    return _CJK_START.match(piece) is not None
-
-
 def wrap_code(runs: Iterable[Run], width: int) -> list[list[Run]]:
     """Break one line of code into rows of at most ``width`` cells, anywhere and keeping all spaces."""
     width = max(width, MIN_WIDTH)
@@ -229,7 +137,7 @@ def wrap_code(runs: Iterable[Run], width: int) -> list[list[Run]]:
     row: list[Run] = []
     used = 0
     for run in runs:
-        text = run.text
+        text, names, href, at = run
         size = width_of(text)
         if used + size <= width:
             if text:
@@ -237,13 +145,16 @@ def wrap_code(runs: Iterable[Run], width: int) -> list[list[Run]]:
                 used += size
             continue
         while text:
-            head, text = split_cells(text, width - used)
+            head, rest = split_cells(text, width - used)
             if head:
-                row.append(run._replace(text=head))
+                row.append(Run(head, names, href, at))
                 used += width_of(head)
             elif not row:
-                row.append(run._replace(text="?"))
-                text = text[1:]
+                row.append(Run("?", names, href, at))  # a character wider than the whole row
+                rest = text[1:]
+            if at >= 0:
+                at += len(text) - len(rest)
+            text = rest
             if text:
                 rows.append(row)
                 row, used = [], 0

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import PurePath
-
 from sandbox_chat import events as ev
 from sandbox_chat.plain import answer_text, attached_text, progress_text
 from sandbox_chat.text import clean_line
+from sandbox_chat.ui.pictures.alternative import image_name
+from sandbox_chat.words import tr
 
-from .blocks import AnswerBlock, Block, NoticeBlock, PictureBlock, PromptBlock, ThinkingBlock
+from .answer import AnswerBlock
+from .blocks import Block, NoticeBlock, PromptBlock, ThinkingBlock
 from .card import Status, ToolCard
+from .picture_block import PictureBlock
 from .scene import Scene
-
-_DIGEST = re.compile(r"[0-9a-f]{32,}")
-"""How the journal names a picture's file."""
-
-CUT_OFF = "The program ended before this turn did."
-"""Said of a turn whose end is in no record."""
 
 
 class Feed:
@@ -31,6 +26,7 @@ class Feed:
         self.blocks: list[Block] = []
         self.changed: set[int] = set()
         self.cards: dict[str, ToolCard] = {}
+        self._open: dict[str, ToolCard] = {}  # those of them that may not have ended
         self._index: dict[str, int] = {}
         self._answer: AnswerBlock | None = None
         self._thinking: ThinkingBlock | None = None
@@ -39,6 +35,7 @@ class Feed:
         self._questions: dict[str, ev.ApprovalRequested] = {}
         self._count = 0
         self._pictures = 0
+        self._by_path: dict[str, list[PictureBlock]] = {}
 
     def take_changed(self) -> set[int]:
         """Return the changed indices and forget them."""
@@ -65,7 +62,9 @@ class Feed:
             case ev.ToolOutput():
                 card = self.cards.get(event.tool_use_id)
                 if card is not None:
-                    card.output(event.stream, event.text, late=event.late)
+                    card.output(
+                        event.stream, event.text, late=event.late, rewind=event.rewind, styles=event.styles
+                    )
                     self._mark(card)
             case ev.Progress():
                 card = self.cards.get(event.subject)
@@ -165,7 +164,9 @@ class Feed:
     def _card(self, tool_use_id: str, name: str) -> ToolCard:
         card = self.cards.get(tool_use_id)
         if card is None:
-            card = self.cards[tool_use_id] = ToolCard(self.scene, tool_use_id, clean_line(name))
+            card = self.cards[tool_use_id] = self._open[tool_use_id] = ToolCard(
+                self.scene, tool_use_id, clean_line(name)
+            )
             self._add(card)
         return card
 
@@ -197,6 +198,7 @@ class Feed:
                 name = clean_line(given) or self._picture_name(part)
                 picture = PictureBlock(self.scene, self._new_id("picture"), part, name)
                 picture.tool_use_id = event.tool_use_id
+                self._by_path.setdefault(part.path, []).append(picture)
                 self._add(picture)
 
     def _asked(self, event: ev.ApprovalRequested) -> None:
@@ -216,19 +218,24 @@ class Feed:
             card.answer(event.approval_id, words)
             self._mark(card)
         else:
-            text = f"{asked.question} → {words}"
+            text = tr("notices.answered", question=asked.question, answer=words)
             self._add(NoticeBlock(self.scene, self._new_id("asked"), "info", text))
+
+    def picture_changed(self, path: str) -> None:
+        """The picture at ``path`` can be drawn now, or never will: its blocks may have another height."""
+        for block in self._by_path.get(path, ()):
+            self._mark(block)
 
     def _picture_name(self, image: ev.ImageContent) -> str:
         """Return what a picture without a name of its own is called: a digest says nothing to anybody."""
-        path = PurePath(image.path)
-        return f"picture {self._pictures}" if _DIGEST.fullmatch(path.stem) else clean_line(path.name)
+        return clean_line(image_name(image.path)) or f"picture {self._pictures}"
 
     def _stop_cards(self) -> None:
-        for card in self.cards.values():
+        for card in self._open.values():
             if card.status in ("writing", "running"):
                 card.stop()
                 self._mark(card)
+        self._open.clear()
 
     # -- turns -----------------------------------------------------------------------------------------
 
@@ -238,16 +245,18 @@ class Feed:
                 block.hide()
                 self._mark(block)
         self._answer = self._thinking = None
-        for tool_use_id, card in list(self.cards.items()):
+        for tool_use_id, card in list(self._open.items()):
             if card.status == "writing":
                 card.hide()
                 self._mark(card)
-                del self.cards[tool_use_id]
+                del self.cards[tool_use_id], self._open[tool_use_id]
                 # The id may come again: the hidden block must not stand in its way.
                 card.id = self._rename(card.id)
-        wait = f" in {event.delay_ms / 1000:.0f} s" if event.delay_ms >= 1000 else ""
         reason = event.reason.rstrip(".")
-        text = f"{reason[:1].upper()}{reason[1:]}. Trying again{wait} (attempt {event.attempt})."
+        reason = f"{reason[:1].upper()}{reason[1:]}"
+        seconds = f"{event.delay_ms / 1000:.0f}"
+        key = "notices.again_in" if event.delay_ms >= 1000 else "notices.again"
+        text = tr(key, reason=reason, seconds=seconds, attempt=event.attempt)
         if self._retry is not None:
             self._retry.replace(text)
             self._mark(self._retry)
@@ -267,20 +276,17 @@ class Feed:
         self._stop_cards()
         if self._in_turn:
             self._in_turn = False
-            self._add(NoticeBlock(self.scene, self._new_id("end"), "warning", CUT_OFF))
+            self._add(NoticeBlock(self.scene, self._new_id("end"), "warning", tr("notices.cut_off")))
 
     def _turn_finished(self, event: ev.TurnFinished) -> None:
         self._close_open()
         self._stop_cards()
         self._in_turn = False
         if event.interrupted:
-            self._add(NoticeBlock(self.scene, self._new_id("end"), "warning", "Interrupted."))
+            self._add(NoticeBlock(self.scene, self._new_id("end"), "warning", tr("notices.interrupted")))
         elif event.subtype == "error_max_turns":
-            text = (
-                event.error
-                or f"Stopped after {event.num_turns} steps, the limit of one answer. Say “go on” to continue."
-            )
+            text = event.error or tr("notices.stopped", steps=event.num_turns)
             self._add(NoticeBlock(self.scene, self._new_id("end"), "warning", text))
         elif event.is_error:
-            text = event.error or f"The turn failed ({event.subtype})."
+            text = event.error or tr("notices.failed", kind=event.subtype)
             self._add(NoticeBlock(self.scene, self._new_id("end"), "error", text))

@@ -33,6 +33,11 @@ class Heights:
             step <<= 1
         self._tree.append(total)
 
+    def pop(self) -> None:
+        """Remove the block at the end."""
+        self.total -= self._values.pop()
+        self._tree.pop()
+
     def set(self, index: int, value: int) -> int:
         """Change the height of a block. Returns by how much it grew."""
         growth = value - self._values[index]

@@ -8,9 +8,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 from .palette import Palette
+from .spill import Spill
 
 if TYPE_CHECKING:
     from textual.strip import Strip
+
+    from .blocks import Block
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +34,19 @@ class Pictures(Protocol):
     def size(self, width: int, height: int, columns: int) -> tuple[int, int]:
         """Return columns and rows for a picture of ``width`` × ``height`` pixels in ``columns`` cells; 0 rows: not drawn."""
 
-    def rows(self, key: PictureKey) -> list[Strip] | str | None:
-        """Return the picture's rows, a sentence why it cannot be drawn, or ``None`` while it is prepared."""
+    def rows(self, key: PictureKey, width: int) -> list[Strip] | None:
+        """Return the picture's rows, each ``width`` cells wide, or ``None`` while it is prepared."""
+
+    def problem(self, path: str) -> str:
+        """Return the sentence why a picture cannot be drawn; empty if it can, or it is not known yet."""
 
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+def _fetch(block: Block) -> None:
+    block.ensure()
 
 
 @dataclass(slots=True)
@@ -47,6 +57,12 @@ class Scene:
     pictures: Pictures | None = None
     motion: bool = True
     """False: nothing moves."""
+    expand: str = "never"
+    """Which tool calls open when they end: ``never``, ``failed`` or ``always``."""
     tick: int = 0
     """Frame of the spinners."""
     now: Callable[[], datetime] = _now
+    spill: Spill = field(default_factory=Spill)
+    """Where texts wait that were put away."""
+    want: Callable[[Block], None] = _fetch
+    """A block's text is on disk and is to be seen: bring it back soon."""

@@ -7,24 +7,25 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.segment import Segment
 from textual import events
-from textual.filter import ANSIToTruecolor
 from textual.geometry import Region, Size
 from textual.reactive import Reactive, reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.timer import Timer
 
-from sandbox_chat.ui.pictures.paint import frame
 from sandbox_chat.ui.private import send
+from sandbox_chat.ui.strips import ready_lines
 
 from .blocks import Block
 from .feed import Feed
+from .framing import EDGE, GUTTER, Framing, thumb
 from .gallery import Gallery
 from .layout import Layout
-from .palette import Palette
+from .marks import Marks
+from .palette import Kind, Palette
 from .scene import Scene
+from .storage import Storage
 
 if TYPE_CHECKING:
     from sandbox_chat.events import Event
@@ -40,10 +41,14 @@ LEXERS_AFTER = 0.5
 """Seconds after mounting when the lexers are loaded: the first frame is to come before them."""
 CALM = 0.15
 """Seconds without movement after which costly pictures are drawn in full."""
-GUTTER = 2
-"""Cells at the left: the mark of what is selected, and air."""
-EDGE = 2
-"""Cells at the right: air and the bar that shows the place."""
+ROWS_KEPT = 4000
+"""Rows that stay drawn; blocks seen longest ago are drawn again when they are scrolled to."""
+MEMORY = 16
+"""Megabytes of text that stay in memory."""
+NEAR = 40
+"""Blocks before and after those in sight whose texts stay in memory, or are read back early."""
+SLICE = 0.02
+"""Seconds between two slices of work that can wait."""
 
 
 class TranscriptSurface(ScrollView):
@@ -65,11 +70,15 @@ class TranscriptSurface(ScrollView):
         *,
         motion: bool = True,
         beat: bool = True,
+        memory: int = MEMORY,
         name: str | None = None,
         id: str | None = None,
         classes: str | None = None,
     ) -> None:
-        """``motion`` false: no spinners. ``beat`` false: no timer for what is alive, others call ``spin``."""
+        """``motion`` false: no spinners. ``beat`` false: no timer for what is alive, others call ``spin``.
+
+        ``memory`` are megabytes of text that stay in memory; the rest waits on disk until it is scrolled to.
+        """
         super().__init__(name=name, id=id, classes=classes)
         self.scene = Scene(motion=motion)
         self.transcript = Feed(self.scene)
@@ -78,15 +87,22 @@ class TranscriptSurface(ScrollView):
         self._painter: Painter | None = None
         self._gallery: Gallery | None = None
         self._selected = -1
+        self._storage = Storage(
+            self.scene.spill, memory * 1_000_000, later=self.call_later, arrived=self._texts_came
+        )
+        self.scene.want = self._storage.want
+        self._marks = Marks()
         self._lines: list[Strip] = []
-        self._framed: dict[tuple[int, int, int], tuple[Strip, Strip]] = {}
+        self._framing = Framing(self.scene)
         self._flush_timer: Timer | None = None
         self._spinner: Timer | None = None
         self._calm_timer: Timer | None = None
+        self._guess_timer: Timer | None = None
+        self._pending_timer: Timer | None = None
         self._last_flush = 0.0
         self._interval = FLUSH
         self._palette_key: tuple[object, ...] = ()
-        self._dragging = False
+        self._bar_held = False
 
     # -- what others call ------------------------------------------------------------------------------
 
@@ -112,7 +128,8 @@ class TranscriptSurface(ScrollView):
         self.transcript = Feed(self.scene)
         self._layout = Layout(self.transcript.blocks)
         self._selected = -1
-        self._framed.clear()
+        self._marks = Marks()
+        self._framing.clear()
         self._relayout()
 
     def end(self) -> None:
@@ -145,10 +162,10 @@ class TranscriptSurface(ScrollView):
         self._relayout()
 
     def _warm_lexers(self) -> None:
-        """Load what highlights code, off the loop and after the first frame."""
-        from .code import warm_lexers
+        """Load what draws Markdown and highlights code, off the loop and after the first frame."""
+        from sandbox_chat.ui.markdown.warm import warm
 
-        threading.Thread(target=warm_lexers, name="lexers", daemon=True).start()
+        threading.Thread(target=warm, name="lexers", daemon=True).start()
 
     def on_unmount(self) -> None:
         """Free the pictures."""
@@ -156,6 +173,7 @@ class TranscriptSurface(ScrollView):
             self._gallery.close()
             self._gallery = None
             self.scene.pictures = None
+        self.scene.spill.close()
 
     def on_resize(self, event: events.Resize) -> None:
         """Lay out for the new size."""
@@ -174,12 +192,13 @@ class TranscriptSurface(ScrollView):
         background = self.background_colors[1]
         dark = self.app.current_theme.dark
         names = ("foreground", "primary", "accent", "success", "warning", "error")
-        key = (background, dark, *(variables.get(name) for name in names))
+        kind: Kind = "none" if self.app.no_color else "ansi" if self.app.native_ansi_color else "rgb"
+        key = (background, dark, kind, *(variables.get(name) for name in names))
         if key == self._palette_key:
             return False
         self._palette_key = key
-        self.scene.palette = Palette(variables, background=background.hex6, dark=dark)
-        self._framed.clear()
+        self.scene.palette = Palette(variables, background=background.hex6, dark=dark, kind=kind)
+        self._framing.clear()
         return True
 
     def _hang_pictures(self) -> None:
@@ -221,20 +240,53 @@ class TranscriptSurface(ScrollView):
         begun = time.monotonic()
         self._layout.changed(changed)
         self._moved()
+        self._storage.note(self.transcript.blocks, changed, self._near)
         self._last_flush = time.monotonic()
         cost = self._last_flush - begun
         self._interval = min(max(FLUSH, cost * FLUSH_SHARE), FLUSH_MOST)
+
+    def _near(self, index: int) -> bool:
+        """Return whether a block is in sight, or may soon be."""
+        first = self._layout.anchor[0]
+        return first - NEAR <= index <= first + self.size.height + NEAR
+
+    def _read_early(self) -> None:
+        """Read back what may soon be in sight."""
+        blocks, first = self.transcript.blocks, self._layout.anchor[0]
+        for block in blocks[max(0, first - NEAR // 2) : first + NEAR]:
+            if block.away:
+                self._storage.want(block)
+
+    def _texts_came(self, blocks: Sequence[Block]) -> None:
+        """Texts are back from disk."""
+        if not self.is_mounted or not self._layout.width:
+            return
+        indices = [self.transcript.index(block) for block in blocks]
+        self._storage.keeper.note(self.transcript.blocks, indices)
+        self._layout.changed(indices, counted=False)
+        self._moved()
 
     def _relayout(self) -> None:
         width, height = self.size
         if not self.is_mounted or width <= GUTTER + EDGE or height <= 0:
             return
-        self.transcript.take_changed()
-        self._framed.clear()
+        changed = self.transcript.take_changed()
+        self._framing.clear()
+        self._marks.link = None
         self._layout.resize(width - GUTTER - EDGE, height)
-        self._layout.changed(())
+        self._layout.changed(changed)
+        self._storage.note(self.transcript.blocks, changed, self._near)
         self._paint()
         self.refresh()
+        if self._guess_timer is None:
+            self._guess_timer = self.set_timer(CALM, self._guess)
+
+    def _guess(self) -> None:
+        """Guess the heights of what is far away anew, a slice at a time: only the bar depends on them."""
+        more = self._layout.guess()
+        self._guess_timer = self.set_timer(SLICE, self._guess) if more else None
+        if not more:
+            self._paint()
 
     def _moved(self) -> None:
         """The place or the rows changed: repaint; pictures stay simple until it is calm."""
@@ -253,8 +305,8 @@ class TranscriptSurface(ScrollView):
         self._paint()
 
     def _picture_ready(self, path: str) -> None:
-        del path
-        self._paint()
+        self.transcript.picture_changed(path)
+        self._flush()
 
     def _paint(self) -> None:
         """Make the rows of the screen, tell Textual which of them differ, and keep its numbers right."""
@@ -262,16 +314,24 @@ class TranscriptSurface(ScrollView):
         size = self.size
         old = self._lines
         lines: list[Strip] = []
-        thumb = self._thumb()
-        live = False
+        bar = thumb(size.height, layout.total, layout.top, layout.max_top)
+        framed, width = self._framing.framed, layout.width
+        live = chosen = False
+        marks = self._marks.any
+        seen = -1
         for index, row, strip in layout.visible():
-            block = layout.blocks[index]
-            live = live or block.live
-            mark = 1 if index == self._selected and (row or block.first) else 0
-            lines.append(self._frame(strip, mark, thumb, len(lines)))
-        blank = self.scene.palette.blank(layout.width)
+            if index != seen:
+                seen, block = index, layout.blocks[index]
+                live = live or block.live
+                chosen = index == self._selected
+            mark = 1 if chosen and (row or block.first) else 0
+            if marks:
+                layers = self._marks.layers(self.scene.palette, index, block, width, row)
+                strip = self._framing.overlaid(strip, layers)  # noqa: PLW2901
+            lines.append(framed(strip, width, mark, bar, len(lines)))
+        blank = self.scene.palette.blank(width)
         while len(lines) < size.height:
-            lines.append(self._frame(blank, 0, thumb, len(lines)))
+            lines.append(framed(blank, width, 0, bar, len(lines)))
         self._lines = lines
         if len(old) != len(lines):
             self.refresh()
@@ -287,6 +347,23 @@ class TranscriptSurface(ScrollView):
                 self._spinner.resume()
             else:
                 self._spinner.pause()
+        if self._pending_timer is None and any(block.pending for block in self._in_sight()):
+            self._pending_timer = self.set_timer(SPINNER_SECONDS, self._draw_pending)
+        layout.trim(ROWS_KEPT)
+        self._read_early()
+
+    def _in_sight(self) -> Sequence[Block]:
+        """Return the blocks that are seen."""
+        layout = self._layout
+        last = layout.find(min(self.size.height, layout.total - layout.top) - 1)
+        return layout.blocks[layout.anchor[0] : last[0] + 1] if last is not None else ()
+
+    def _draw_pending(self) -> None:
+        """Draw again what was not ready."""
+        self._pending_timer = None
+        pending = [self.transcript.index(block) for block in self._in_sight() if block.pending]
+        self._layout.changed(pending, counted=False)
+        self._paint()
 
     def _refresh_rows(self, rows: list[int]) -> None:
         if not rows:
@@ -305,55 +382,10 @@ class TranscriptSurface(ScrollView):
             regions = [region.translate((gutter.left, gutter.top)) for region in regions]
         self.refresh(*regions)
 
-    def _thumb(self) -> tuple[int, int]:
-        """Return the first and the last row (exclusive) of the bar's thumb; nothing when all is seen."""
-        height, total = self.size.height, self._layout.total
-        if total <= height or height <= 0:
-            return (0, 0)
-        size = max(1, round(height * height / total))
-        start = round((height - size) * self._layout.top / max(1, self._layout.max_top))
-        return (start, start + size)
-
-    def _frame(self, strip: Strip, mark: int, thumb: tuple[int, int], y: int) -> Strip:
-        """Return a row with the mark at its left and the bar at its right; the same object for the same row."""
-        bar = 0 if thumb == (0, 0) else 2 if thumb[0] <= y < thumb[1] else 1
-        key = (id(strip), mark, bar)
-        kept = self._framed.get(key)
-        if kept is not None and kept[0] is strip:
-            return kept[1]
-        style = self.scene.palette.style
-        left = Segment("▌ ", style(("selected",))) if mark else Segment("  ", style(()))
-        right = [Segment("  ", style(()))]
-        if bar:
-            right = [Segment(" ", style(())), Segment("▐", style(("thumb" if bar == 2 else "bar",)))]
-        width = self._layout.width + GUTTER + EDGE
-        framed = frame(strip, [left], right, width, GUTTER)
-        if len(self._framed) > 2048:
-            self._framed.clear()
-        self._framed[key] = (strip, framed)
-        return framed
-
     def render_lines(self, crop: Region) -> list[Strip]:
         """Return the rows of ``crop``, ready as they are unless the widget is tinted or framed."""
-        styles = self.styles
-        if (
-            styles.gutter != (0, 0, 0, 0)
-            or styles.tint.a
-            or self.opacity != 1.0
-            or styles.text_opacity != 1.0
-        ):
-            return super().render_lines(crop)
-        background = self.scene.palette.background
-        filters = [item for item in self.get_line_filters() if not isinstance(item, ANSIToTruecolor)]
-        out = []
-        for y in crop.line_range:
-            strip = self.render_line(y)
-            for item in filters:
-                strip = strip.apply_filter(item, background)
-            out.append(strip)
-        if crop.column_span != (0, self.size.width):
-            out = [strip.crop(*crop.column_span) for strip in out]
-        return out
+        lines = ready_lines(self, crop, self.scene.palette.background)
+        return super().render_lines(crop) if lines is None else lines
 
     def render_line(self, y: int) -> Strip:
         """Return one row of the screen."""
@@ -368,11 +400,9 @@ class TranscriptSurface(ScrollView):
     def spin(self) -> None:
         """Draw what is alive again."""
         self.scene.tick += 1
-        changed = [
-            index for index in {item[0] for item in self._layout.visible()} if self._layout.blocks[index].live
-        ]
+        changed = [self.transcript.index(block) for block in self._in_sight() if block.live]
         if changed:
-            self._layout.changed(changed)
+            self._layout.changed(changed, counted=False)
         self._paint()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:

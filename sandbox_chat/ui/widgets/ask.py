@@ -13,8 +13,10 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from sandbox_chat.events import ApprovalRequested
-from sandbox_chat.ui.actions import key_name
+from sandbox_chat.ui.actions import key_name, key_of
+from sandbox_chat.ui.glyphs import glyph
 from sandbox_chat.ui.state import ChatState
+from sandbox_chat.words import tr
 
 GRACE = 0.5
 """Seconds that a question has been seen, and that nothing was typed, before keys answer it."""
@@ -174,16 +176,19 @@ class AskBox(Static, can_focus=True):
         self.focus()
 
     def _draw_question(self, asked: ApprovalRequested, *, focused: bool) -> None:
-        lines = [Content.assemble(("? ", "bold $accent"), (asked.question, "bold"))]
+        lines = [Content.assemble((f"{glyph('asks')} ", "bold $accent"), (asked.question, "bold"))]
         detail = asked.detail.splitlines()
         lines += [Content.styled(f"  {line}", "$muted") for line in detail[:DETAIL_ROWS]]
         if len(detail) > DETAIL_ROWS:
-            lines.append(Content.styled(f"  … {len(detail) - DETAIL_ROWS} more lines", "$muted"))
+            lines.append(Content.styled(tr("ask.more_lines", count=len(detail) - DETAIL_ROWS), "$muted"))
         row = Content("  ")
         for number, choice in enumerate(asked.choices):
             click = Style.from_meta({"@click": f"screen.answer({number})"})
             row = row + Content.assemble((choice.key, "bold $accent"), " ", (choice.label, click), "   ")
         last = asked.choices[-1]
-        hint = f"{key_name('escape')} {last.label}" if focused else f"{key_name('f6')} or a click, to answer"
+        if focused:
+            hint = f"{key_name('escape')} {last.label}"
+        else:
+            hint = tr("ask.how", key=key_of("chat.next_pane"))
         lines.append(row + Content.styled(hint, "$muted"))
         self.update(Content("\n").join(lines))

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import events
-from textual.binding import Binding, BindingType
-from textual.content import Content
+from textual.actions import SkipAction
+from textual.binding import BindingType
 from textual.message import Message
-from textual.widgets import TextArea
+from textual.timer import Timer
 
-from sandbox_chat.text import clean
+from sandbox_chat.settings import Settings
+from sandbox_chat.ui.actions import bindings_of, keys_of
 from sandbox_chat.ui.history import History
+from sandbox_chat.ui.slash import parse, unescaped
+from sandbox_chat.ui.tokens import Part, files, outside, recognised
+from sandbox_chat.ui.widgets.completion import Completion
+from sandbox_chat.ui.widgets.kept_area import KeptArea
+from sandbox_chat.ui.widgets.pick_list import PickList
+from sandbox_chat.words import tr
 
 BURST_GAP = 0.01
 """Seconds between two keys below which they were not typed by a person: a paste without brackets."""
@@ -20,15 +29,30 @@ BURST_GAP = 0.01
 SEND_DELAY = 0.015
 """Seconds that Enter waits for more keys of such a paste before it sends; nobody notices them."""
 
+BURST_KEYS = 64
+"""Keys of such a paste that are shown one by one; those after them come into the draft together."""
+
+LONG_BURST_GAP = 0.05
+"""Seconds between two keys that end such a paste once it is long: a busy machine delivers it in pieces."""
+
+BURST_END = 0.06
+"""Seconds without a key after which such a paste is at its end."""
+
+AT_ONCE = 0.003
+"""Seconds between two keys that came in one piece. A command is typed if one of its keys did not."""
+
+TYPED_GAP = 0.5
+"""Seconds without typing after which it is told again."""
+
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?", re.DOTALL)
 """What a key such as an arrow sends."""
 
-NEWLINE_KEYS = frozenset({"alt+enter", "shift+enter", "ctrl+j", "shift+\r"})
-"""Keys that insert a newline; the last is Shift+Enter as xterm reports it."""
+XTERM_SHIFT_ENTER = "shift+\r"
+"""Shift+Enter as xterm reports it."""
 
 
-class Composer(TextArea):
-    """A text area of one to eight rows that sends on Enter.
+class Composer(KeptArea):
+    """A text area of one to eight rows that sends on Enter, and drives the list of choices above it.
 
     A terminal without bracketed paste delivers pasted text as keys. An Enter in the midst of keys
     that come quicker than anyone types is a newline of such a text, and not the wish to send.
@@ -44,26 +68,37 @@ class Composer(TextArea):
     }
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "send", "Send the prompt"),
-        Binding("alt+enter,shift+enter,ctrl+j", "newline", "New line"),
-        Binding("ctrl+c", "clear_draft", "Clear (kept in the history); twice quits"),
-        Binding("pageup", "page(-1)", "Scroll the transcript up", show=False),
-        Binding("pagedown", "page(1)", "Scroll the transcript down", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("composer")]
 
     class Submitted(Message):
-        """The user sends ``text``."""
+        """The user sends ``text``; ``files`` are the paths of those that were chosen from the list at ``@``."""
+
+        def __init__(self, text: str, files: Sequence[str] = ()) -> None:
+            super().__init__()
+            self.text = text
+            self.files = files
+
+    class CommandAsked(Message):
+        """The user typed or chose a command: ``text`` as it stood there, its ``word``, and what was after it."""
+
+        def __init__(self, text: str, word: str, rest: str) -> None:
+            super().__init__()
+            self.text = text
+            self.word = word
+            self.rest = rest
+
+    class Typed(Message):
+        """The user began to type, or goes on after a pause; ``typed_at`` is the time of the last key."""
+
+    class LeaveAsked(Message):
+        """Ctrl+C was pressed on an empty draft."""
+
+    class Said(Message):
+        """A word for the user about the draft."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
             self.text = text
-
-    class Typed(Message):
-        """The user began to type a prompt."""
-
-    class LeaveAsked(Message):
-        """Ctrl+C was pressed on an empty draft."""
 
     class Paged(Message):
         """A page key was pressed: the transcript is to scroll by ``pages``."""
@@ -72,53 +107,180 @@ class Composer(TextArea):
             super().__init__()
             self.pages = pages
 
-    def __init__(self, prompts: History, *, placeholder: str = "", id: str | None = None) -> None:
+    def __init__(
+        self, prompts: History, settings: Settings, picks: PickList, *, id: str | None = None
+    ) -> None:
         super().__init__(
+            prompts,
+            keep_delay=settings.draft_delay,
+            fold_lines=settings.paste_fold_lines,
+            fold_chars=settings.paste_fold_chars,
+            placeholder=tr("composer.placeholder"),
             id=id,
-            soft_wrap=True,
-            show_line_numbers=False,
-            tab_behavior="focus",
-            placeholder=Content(placeholder),
-            highlight_cursor_line=False,
         )
-        self.prompts = prompts
-        self.cursor_blink = False
+        self.completion = Completion(self, picks, settings)
+        self._send_keys = frozenset(keys_of("composer.send"))
+        self._newline_keys = frozenset((*keys_of("composer.newline"), XTERM_SHIFT_ENTER))
         self._key_time = 0.0
         self._in_paste = False
         self._enter_time: float | None = None
+        self._burst = 0
+        self._burst_start = (0, 0)
+        self._held: list[str] = []
+        self._held_timer: Timer | None = None
+        self.typed_at = float("-inf")
+        # Of a draft that begins with a stroke: whether that was typed, and the word after it.
+        self._stroke = False
+        self._word_typed = False
+
+    # -- the draft ---------------------------------------------------------------------------------------
+
+    @property
+    def draft(self) -> str:
+        """The prompt that is being written, also while the history is searched."""
+        if self.completion.searching:
+            return self.tokens.expand(self.completion.stashed)
+        return self.text + "".join(self._held)
+
+    @property
+    def at_work(self) -> bool:
+        """True while something is being written here."""
+        return self.completion.searching or bool(self.document_text)
+
+    @property
+    def command_word(self) -> str | None:
+        """What was typed after the stroke of a command whose word is not ended yet; ``None`` in a prompt."""
+        if not self._stroke or self.document.line_count > 1:
+            return None
+        line = self.document[0]
+        if not line.startswith("/") or " " in line or not (self._word_typed or line == "/"):
+            return None
+        return line[1:]
+
+    @property
+    def elsewhere(self) -> bool:
+        """True while something else than the draft stands here: an older prompt, or the words of a search."""
+        return self.completion.searching or super().elsewhere
+
+    def _edited(self) -> None:
+        if not self.document[0].startswith("/"):
+            self._stroke = self._word_typed = False
+        self.completion.update()
+        super()._edited()
+
+    def watch_selection(self) -> None:
+        """Close the list when the cursor leaves what it is about."""
+        if self.is_mounted and self.completion.mode in ("command", "file"):
+            self.completion.update()
 
     # -- keys --------------------------------------------------------------------------------------------
 
     async def _on_key(self, event: events.Key) -> None:
-        quick = event.time - self._key_time < BURST_GAP
+        gap = event.time - self._key_time
+        quick = gap < (BURST_GAP if self._burst < BURST_KEYS else LONG_BURST_GAP)
         self._key_time = event.time
+        character = self._character(event)
+        if self._held and not (quick and character):
+            self._release()
         if self._enter_time is not None:
             if quick:
                 self._in_paste = True
                 self._enter_time = None
-                self._put("\n")
+                self.put("\n")
             else:
                 self._send_now()
         if not quick:
             self._in_paste = False
-        # These two are not left to their bindings, which run later: the next key of a paste would overtake.
-        if event.key == "enter":
+            self._burst = 0
+        pasted = quick and (character or event.key == "tab")
+        if not pasted and self.completion.key(event.key):
             event.stop()
             event.prevent_default()
-            if quick and self._in_paste:
-                self._put("\n")
-            else:
-                self.action_send()
             return
-        if event.key in NEWLINE_KEYS:
-            event.stop()
-            event.prevent_default()
-            self._put("\n")
+        if not character:
+            return
+        # None of these is left to its binding, which runs later: the next key of a paste would overtake.
+        event.stop()
+        event.prevent_default()
+        if character == "\r" and not (quick and self._in_paste):
+            self._release()
+            self.action_send()
+            return
+        newline = character in "\r\n"
+        if self._hold("\n" if newline else character, quick=quick):
+            return
+        if newline:
+            self.put("\n")
             self._in_paste = self._in_paste or quick
-            return
-        if event.is_printable:
-            self.prompts.leave()
+        else:
+            self._type(character, together=gap < AT_ONCE)
+
+    def _character(self, event: events.Key) -> str:
+        """Return what a key writes: a character, a newline, a carriage return for the key that sends; else nothing."""
+        if event.key in self._send_keys:
+            return "\r"
+        if event.key in self._newline_keys:
+            return "\n"
+        return (event.character or "") if event.is_printable else ""
+
+    def _type(self, character: str, *, together: bool = False) -> None:
+        if not self.document_text:
+            self._stroke, self._word_typed = character == "/", False
+        elif self._stroke and not together:
+            self._word_typed = True
+        self._leave_history()
+        self.put(outside(character))
+        self.completion.typed(character)
+        self.completion.update()
+        self._tell_typed()
+
+    def _tell_typed(self) -> None:
+        now = time.monotonic()
+        if now - self.typed_at > TYPED_GAP:
             self.post_message(self.Typed())
+        self.typed_at = now
+
+    def type_text(self, text: str) -> None:
+        """Insert what was typed while something else had the focus."""
+        for character in text:
+            self._type(character)
+
+    # -- pastes ------------------------------------------------------------------------------------------
+
+    def _hold(self, character: str, *, quick: bool) -> bool:
+        """Keep a key of a long paste without brackets back, to come into the draft together with those after it."""
+        if self._burst == 0:
+            self._burst_start = min(self.selection)
+        self._burst += 1
+        if not quick or self._burst <= BURST_KEYS or self.completion.searching:
+            return False
+        self._held.append(character)
+        if self._held_timer is None:
+            self._held_timer = self.set_timer(BURST_END, self._release_late)
+        return True
+
+    def _release_late(self) -> None:
+        self._held_timer = None
+        if not self._held:
+            return
+        if time.monotonic() - self._key_time < BURST_END:
+            self._held_timer = self.set_timer(BURST_END, self._release_late)
+        else:
+            self._release()
+
+    def _release(self) -> None:
+        """Put the keys that were kept back into the draft; with those before them they may be one long paste."""
+        held, self._held = "".join(self._held), []
+        if not held:
+            return
+        self._burst = 0
+        start, end = self._burst_start, self.cursor_location
+        shown = self.get_text_range(start, end) if start <= end else ""
+        if len(shown) == BURST_KEYS and self._too_long(shown + held):
+            self.move_cursor(start)
+            self.move_cursor(end, select=True)
+            held = shown + held
+        self.insert_text(held)
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()
@@ -126,16 +288,19 @@ class Composer(TextArea):
         self.insert_text(event.text)
 
     def insert_text(self, text: str) -> None:
-        """Insert pasted text at the cursor, cleaned; it never sends."""
-        text = clean(text.replace("\r\n", "\n").replace("\r", "\n"))
-        if text:
-            self.prompts.leave()
-            self._put(text)
-            self.post_message(self.Typed())
-
-    def _put(self, text: str) -> None:
-        result = self.replace(text, *self.selection, maintain_selection_offset=False)
-        self.move_cursor(result.end_location)
+        """Insert pasted text at the cursor, cleaned; it never sends, and is never a command."""
+        if self.completion.searching:
+            text = " ".join(text[:1000].split())
+        if not text:
+            return
+        self._leave_history()
+        if self.command_word is not None:
+            self._stroke = False
+        folded = len(self.tokens)
+        super().insert_text(text)
+        if len(self.tokens) > folded:
+            self.post_message(self.Said(tr("composer.tab_expands")))
+        self._tell_typed()
 
     # -- actions -----------------------------------------------------------------------------------------
 
@@ -153,21 +318,36 @@ class Composer(TextArea):
         if self._enter_time is None:
             return
         self._enter_time = None
-        text = self.text.strip()
+        self._release()
+        if self.completion.mode:
+            self.completion.cancel()
+        parts, text = self.parts, self.text.strip()
+        typed = self._stroke and self._word_typed
+        command = parse(text) if typed else None
+        if command is not None:
+            self.text = ""
+            self.post_message(self.CommandAsked(text, command[0].word, command[1]))
+            return
+        if typed:
+            text = unescaped(text)
         if text:
+            self._leave_history()
             self.prompts.add(text)
             self.text = ""
-        self.post_message(self.Submitted(text))
+        self.post_message(self.Submitted(text, files(parts)))
 
     def action_newline(self) -> None:
         """Insert a newline."""
-        self._put("\n")
+        self.put("\n")
 
     def action_clear_draft(self) -> None:
         """Copy what is selected; else move the draft to the history; else ask to leave."""
-        if self.selected_text:
+        if self.completion.searching:
+            self.completion.cancel()
+        elif self.selected_text:
             self.action_copy()
         elif self.text:
+            self._leave_history()
             self.prompts.add(self.text)
             self.text = ""
         else:
@@ -177,24 +357,54 @@ class Composer(TextArea):
         """Scroll the transcript: eight rows of prompt need no page keys."""
         self.post_message(self.Paged(pages))
 
-    def action_cursor_up(self, select: bool = False) -> None:
-        """Move up; on the first row, to the prompt before."""
-        if not select and self.navigator.is_first_wrapped_line(self.selection.end):
-            self._recall(self.prompts.back(self.text))
-        else:
-            super().action_cursor_up(select)
+    def action_search(self) -> None:
+        """Search the prompts of the history; the draft comes back when nothing is taken."""
+        self.focus()
+        self.completion.search()
 
-    def action_cursor_down(self, select: bool = False) -> None:
-        """Move down; on the last row, to the prompt after."""
-        if not select and self.navigator.is_last_wrapped_line(self.selection.end):
-            self._recall(self.prompts.forward())
-        else:
-            super().action_cursor_down(select)
+    def action_write_out(self) -> None:
+        """Write the long paste out that is beside the cursor."""
+        beside = self.paste_beside()
+        if beside is None:
+            raise SkipAction
+        self.write_out(*beside)
 
-    def _recall(self, text: str | None) -> None:
-        if text is not None:
-            self.text = text
-            self.move_cursor(self.document.end)
+    def action_edit(self) -> None:
+        """Edit the prompt in the user's editor."""
+        self._release()
+        self.completion.cancel()
+        self.run_worker(self._edit_outside(), group="editor", exclusive=True, exit_on_error=False)
+
+    async def _edit_outside(self) -> None:
+        from sandbox_chat.ui.outside import open_in_editor
+
+        parts = self.parts
+        edited = await open_in_editor(self.app, self.text, ".md")
+        if edited is not None:
+            self.load_parts(recognised(edited, parts))
+        self.focus()
+
+    # -- from elsewhere ----------------------------------------------------------------------------------
+
+    def write_command(self, text: str) -> None:
+        """Write the beginning of a command, as if it had been typed."""
+        self._stroke = self._word_typed = True
+        self.load_document(text)
+
+    def show_search(self, *, searching: bool) -> None:
+        """Say that the words of a search are typed here, or a prompt again."""
+        self.placeholder = tr("composer.search_placeholder" if searching else "composer.placeholder")
+        self.set_class(searching, "-search")
+
+    def take_clicked(self) -> None:
+        """Take the choice that was clicked."""
+        self.completion.take()
+        self.focus()
+
+    def on_blur(self) -> None:
+        """Close the list when another part of the screen gets the focus."""
+        if self.app.app_focus:
+            self.completion.cancel()
 
     def take_early(self, keys: str) -> None:
         """Take what was typed before the screen was there. One line that ends with Enter is sent."""
@@ -205,8 +415,10 @@ class Composer(TextArea):
             if text.endswith("\n") and "\n" not in line:
                 self.send_now()
 
-    def offer(self, text: str) -> None:
-        """Put a prompt back that was not answered, if nothing else is being written."""
-        if not self.text.strip():
-            self.text = text
-            self.move_cursor(self.document.end)
+    def offer(self, text: str | Sequence[Part]) -> bool:
+        """Put a prompt back that was not answered. Returns false if something else is being written."""
+        if self.draft.strip():
+            return False
+        self.completion.cancel()
+        self.load_parts([Part("text", text)] if isinstance(text, str) else list(text))
+        return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
@@ -13,49 +14,48 @@ from sandbox_chat.ui import formats
 from sandbox_chat.ui.calls import Turn
 from sandbox_chat.ui.state import ChatState
 from sandbox_chat.ui.widgets.header import Header
+from sandbox_chat.words import tr, tr_count
 
-NOT_KNOWN = "price not known"
-DEMO_COST = "no cost (demo)"
 LABEL = 11
 BAR = 14
 
 
 def _cost(usd: float | None, demo: bool) -> list[tuple[str, str]]:
     if demo:
-        return [(DEMO_COST, "")]
+        return [(tr("cost.demo"), "")]
     if usd is None:
-        return [(NOT_AVAILABLE, "bold"), (f", {NOT_KNOWN}", "$muted")]
+        return [(NOT_AVAILABLE, "bold"), (tr("cost.unknown"), "$muted")]
     return [(cost_text(usd), "bold")]
 
 
 def _turn_cost(turn: Turn | None, state: ChatState) -> list[tuple[str, str]]:
     if turn is None:
-        return [("nothing yet", "$muted")]
+        return [(tr("cost.nothing"), "$muted")]
     if turn.cost_usd is None and not turn.used_tokens:
-        return [(DEMO_COST if state.demo else cost_text(0.0), "")]
+        return [(tr("cost.demo") if state.demo else cost_text(0.0), "")]
     return _cost(turn.cost_usd, state.demo)
 
 
 def _label(word: str) -> tuple[str, str]:
     word = formats.fit(word, LABEL - 1)
-    return f"{word:<{LABEL}}", "$muted"
+    return word + " " * (LABEL - cell_len(word)), "$muted"
 
 
 def _tokens(usage: Usage) -> list[tuple[str, str]]:
     return [
         (formats.tokens(usage.input), ""),
-        (" in  ", "$muted"),
+        (f" {tr('cost.in')}  ", "$muted"),
         (formats.tokens(usage.output), ""),
-        (" out", "$muted"),
+        (f" {tr('cost.out')}", "$muted"),
     ]
 
 
 def _cache(usage: Usage) -> list[tuple[str, str]]:
     return [
         (formats.tokens(usage.cache_read), ""),
-        (" read  ", "$muted"),
+        (f" {tr('cost.read')}  ", "$muted"),
         (formats.tokens(usage.cache_creation), ""),
-        (" written", "$muted"),
+        (f" {tr('cost.written')}", "$muted"),
     ]
 
 
@@ -65,7 +65,7 @@ def cost_lines(state: ChatState, width: int) -> list[Content]:
     turn = state.last_turn
     running = state.turn is not None
     rows.append(
-        [_label("last turn" if running else "this turn"), *_turn_cost(turn, state)],
+        [_label(tr("cost.last_turn" if running else "cost.this_turn")), *_turn_cost(turn, state)],
     )
     if turn is not None and turn.used_tokens:
         rows.append([_label(""), *_tokens(turn.usage)])
@@ -73,25 +73,25 @@ def cost_lines(state: ChatState, width: int) -> list[Content]:
     usage = state.usage
     ended = [t for t in state.turns if t.ended]
     if not ended:
-        session: list[tuple[str, str]] = [("nothing yet", "$muted")]
+        session: list[tuple[str, str]] = [(tr("cost.nothing"), "$muted")]
     elif state.demo:
-        session = [(DEMO_COST, "")]
+        session = [(tr("cost.demo"), "")]
     elif unknown and known == 0:
         session = _cost(None, False)
     else:
         session = _cost(known, False)
         if unknown:
-            session.append((f" + {formats.plural(unknown, 'turn')}, {NOT_KNOWN}", "$muted"))
-    rows.append([_label("session"), *session])
-    rows.append([_label("tokens"), *_tokens(usage)])
+            session.append((f" + {tr_count('cost.unknown_turns', unknown)}", "$muted"))
+    rows.append([_label(tr("cost.session")), *session])
+    rows.append([_label(tr("cost.tokens")), *_tokens(usage)])
     if usage.cache_read or usage.cache_creation:
-        rows.append([_label("cache"), *_cache(usage)])
-    turns: list[tuple[str, str]] = [_label("turns"), (str(len(ended)), "")]
+        rows.append([_label(tr("cost.cache")), *_cache(usage)])
+    turns: list[tuple[str, str]] = [_label(tr("cost.turns")), (str(len(ended)), "")]
     costs = [t.cost_usd or 0.0 for t in ended]
     if len(ended) > 1 and any(costs):
         turns.append((f"  {formats.sparkline(costs, 16)}", "$primary"))
     rows.append(turns)
-    rows.append([_label("context"), *_context(state, width)])
+    rows.append([_label(tr("cost.context")), *_context(state, width)])
     if not state.demo:
         for model in state.models:
             name = formats.fit(model.model, max(8, width - 14))
@@ -103,7 +103,7 @@ def cost_lines(state: ChatState, width: int) -> list[Content]:
 def _context(state: ChatState, width: int) -> list[tuple[str, str]]:
     used, limit = state.context.used, state.context.max
     if limit <= 0:
-        text = f"{formats.tokens(used)} tokens used" if used else "not known yet"
+        text = tr("cost.used", tokens=formats.tokens(used)) if used else tr("cost.context_unknown")
         return [(text, "" if used else "$muted")]
     colour = "$error" if used > 0.9 * limit else "$warning" if used > 0.7 * limit else "$primary"
     full, empty = formats.bar(used, limit, max(4, min(BAR, width - LABEL - 16)))
@@ -111,7 +111,7 @@ def _context(state: ChatState, width: int) -> list[tuple[str, str]]:
         (full, colour),
         (empty, "$faint"),
         (f" {formats.percent(used, limit) or '0 %'}", ""),
-        (f" of {formats.tokens(limit)}", "$muted"),
+        (tr("cost.of", limit=formats.tokens(limit)), "$muted"),
     ]
 
 
@@ -134,7 +134,7 @@ class CostPane(Vertical):
 
     def compose(self) -> ComposeResult:
         """Lay out title and body."""
-        yield Header("Cost")
+        yield Header(tr("cost.title"))
         yield Static(id="cost-body")
 
     def on_resize(self) -> None:

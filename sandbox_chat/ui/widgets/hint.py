@@ -8,7 +8,9 @@ from textual.style import Style
 from textual.widgets import Static
 
 from sandbox_chat.settings import Settings
-from sandbox_chat.ui.formats import plural
+from sandbox_chat.ui.actions import key_of
+from sandbox_chat.ui.glyphs import glyph
+from sandbox_chat.words import tr, tr_count
 
 DEMO_EXAMPLES = (
     "plot a damped sine and tell me its half-life",
@@ -16,35 +18,26 @@ DEMO_EXAMPLES = (
     "make a data frame of ten cities and describe it",
     "help",
 )
-EXAMPLES = (
-    "Plot a damped sine and tell me its half-life.",
-    "Estimate pi by random points and draw the error.",
-    "Chart the gaps between the primes below 1,000.",
-)
+"""In the demo's only language: its rules read English."""
 
 
 def examples(settings: Settings) -> tuple[str, ...]:
     """Return prompts to begin with."""
-    return DEMO_EXAMPLES if settings.demo else EXAMPLES
+    if settings.demo:
+        return DEMO_EXAMPLES
+    return tr("hint.example_sine"), tr("hint.example_pi"), tr("hint.example_primes")
 
 
 def hint(settings: Settings) -> Content:
     """Return the words of an empty transcript. A click on an example puts it into the composer."""
-    if settings.demo:
-        lines = [
-            Content.styled("This is the demo.", "bold"),
-            Content("Rules answer, no model does; the code that you see is really run, in a sandbox."),
-        ]
-    else:
-        lines = [
-            Content.styled("Ask for something that is worth computing.", "bold"),
-            Content("Claude writes Python, runs it in a sandbox, and shows you what came of it."),
-        ]
-    lines += [Content(""), Content.styled("Try", "$muted")]
+    kind = "demo" if settings.demo else "model"
+    lines = [Content.styled(tr(f"hint.{kind}_title"), "bold"), Content(tr(f"hint.{kind}_words"))]
+    lines += [Content(""), Content.styled(tr("hint.try"), "$muted")]
     for number, example in enumerate(examples(settings)):
         click = Style.from_meta({"@click": f"screen.take_example({number})"})
-        lines.append(Content.assemble(("  › ", "$accent"), (example, click)))
-    lines += [Content(""), Content.styled("F1 shows the keys, ^P finds every command.", "$muted")]
+        lines.append(Content.assemble((f"  {glyph('example')} ", "$accent"), (example, click)))
+    keys = tr("hint.keys", help=key_of("app.help"), commands=key_of("app.palette"))
+    lines += [Content(""), Content.styled(keys, "$muted")]
     return Content("\n").join(lines)
 
 
@@ -82,7 +75,7 @@ class Unseen(Static):
         """Show that there are ``lines`` new ones below; none hides the row."""
         self.display = lines > 0
         if lines > 0:
-            self.update(Content(f"↓ {plural(lines, 'new line')} · ^End goes there"))
+            self.update(Content(tr_count("hint.unseen", lines, key=key_of("chat.end"))))
 
     async def on_click(self, event: events.Click) -> None:
         """Go to the end."""

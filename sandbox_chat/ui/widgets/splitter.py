@@ -7,6 +7,8 @@ from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 
+from sandbox_chat.ui.glyphs import glyph
+
 
 class Splitter(Widget):
     """A vertical line of one column. Posts ``Moved`` with the side's new width while it is dragged."""
@@ -27,7 +29,7 @@ class Splitter(Widget):
 
     def render(self) -> Content:
         """Draw the line."""
-        return Content("\n".join("│" * max(1, self.size.height)))
+        return Content("\n".join(glyph("upright") * max(1, self.size.height)))
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """Begin to drag."""

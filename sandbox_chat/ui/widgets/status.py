@@ -7,15 +7,15 @@ from datetime import datetime
 
 from sandbox_chat.plain import NOT_AVAILABLE
 from sandbox_chat.ui import formats
+from sandbox_chat.ui.actions import key_of
 from sandbox_chat.ui.controller import Chat
+from sandbox_chat.ui.glyphs import glyph
 from sandbox_chat.ui.state import ChatState
 from sandbox_chat.ui.widgets.line import Line, Part
+from sandbox_chat.words import tr
 
 WORDS = 28
 """Cells that what is going on has at least before keys are dropped: its longest usual words."""
-
-STILL = "●"
-"""Sign of something alive when nothing may move."""
 
 
 def phase_words(state: ChatState, now: datetime, *, stopping: bool = False) -> tuple[str, str]:
@@ -23,42 +23,48 @@ def phase_words(state: ChatState, now: datetime, *, stopping: bool = False) -> t
     seconds = formats.running((now - state.since).total_seconds() * 1000) if state.since else ""
     match state.phase:
         case "starting":
-            return "starting", "$muted"
+            return tr("status.starting"), "$muted"
         case "connecting":
-            waits = ", the prompt waits" if state.busy else ""
-            return f"connecting{waits}", "$warning"
+            return tr("status.connecting_waits" if state.busy else "status.connecting"), "$warning"
         case "idle":
-            return "idle", "$muted"
+            return tr("status.idle"), "$muted"
         case "lost":
-            return f"agent lost{': ' + state.agent_text if state.agent_text else ''}", "$error"
+            why = state.agent_text
+            return tr("status.lost_why", why=why) if why else tr("status.lost"), "$error"
         case "closed":
-            return "closed", "$muted"
+            return tr("status.closed"), "$muted"
         case "retrying":
             retry = state.retry
-            why = f", attempt {retry.attempt}: {formats.fit(retry.reason, 40)}" if retry else ""
-            return f"retrying{why}", "$warning"
+            if retry is None:
+                return tr("status.retrying"), "$warning"
+            reason = formats.fit(retry.reason, 40)
+            return tr("status.retrying_why", attempt=retry.attempt, reason=reason), "$warning"
         case _ if stopping:
-            return "stopping", "$warning"
+            return tr("status.stopping"), "$warning"
         case "running":
-            tools = state.running_tools
-            name = tools[0].short_name if tools else ""
-            what = "code" if name in ("run_code", "") else name
-            more = f" +{len(tools) - 1}" if len(tools) > 1 else ""
-            return f"running {what}{more} {seconds}", "$primary"
+            return _running(state, seconds), "$primary"
         case "asking":
-            return "waiting for your answer", "$accent"
+            return tr("status.asking"), "$accent"
         case "coding":
-            return "writing code", "$primary"
+            return tr("status.coding"), "$primary"
         case "writing":
-            return "writing", "$primary"
+            return tr("status.writing"), "$primary"
         case _:
-            return f"thinking {seconds}", "$primary"
+            return tr("status.thinking", seconds=seconds), "$primary"
+
+
+def _running(state: ChatState, seconds: str) -> str:
+    tools = state.running_tools
+    name = tools[0].short_name if tools else ""
+    what = tr("status.code") if name in ("run_code", "") else name
+    more = f" +{len(tools) - 1}" if len(tools) > 1 else ""
+    return tr("status.running", what=f"{what}{more}", seconds=seconds)
 
 
 def cost_words(state: ChatState) -> str:
     """Return the session's cost in a word or two."""
     if state.demo:
-        return "no cost"
+        return tr("status.no_cost")
     known, unknown = state.cost
     if not unknown:
         return f"${known:.2f}"
@@ -103,17 +109,17 @@ class StatusBar(Line):
     def parts(self) -> tuple[list[Part], list[Part]]:
         """Return the keys at the left and the state at the right."""
         if self.closing:
-            return [Part("closing…", "$warning")], []
+            return [Part(tr("status.closing"), "$warning")], []
         state = self.chat.state
         words, colour = phase_words(state, self._clock(), stopping=self.chat.stopping)
         right: list[Part] = []
         if state.busy or state.phase in ("starting", "connecting"):
-            sign = STILL if self._still else formats.SPINNER[self._frame % len(formats.SPINNER)]
+            sign = glyph("still") if self._still else formats.spinner(self._frame)
             right.append(Part(f"{sign} ", colour, drop=2))
         right.append(Part(words, colour, shrink=WORDS))
-        right.append(Part(f" · {cost_words(state)}", "", "screen.toggle_cost", drop=1))
+        right.append(Part(f" {glyph('dot')} {cost_words(state)}", "", "screen.toggle_cost", drop=1))
         if context := formats.percent(state.context.used, state.context.max):
-            right.append(Part(f" · {context}", "", "screen.toggle_cost", drop=1))
+            right.append(Part(f" {glyph('dot')} {context}", "", "screen.toggle_cost", drop=1))
         return self._keys(), right
 
     def _keys(self) -> list[Part]:
@@ -121,21 +127,22 @@ class StatusBar(Line):
             return [Part(self.note, "$warning", shrink=10)]
         keys: list[tuple[str, str, str, int]] = []
         if self.chat.state.questions:
-            keys.append(("F6", "answer", "screen.next_pane", 3))
+            keys.append(("chat.next_pane", "status.key_answer", "screen.next_pane", 3))
         elif self.chat.busy:
-            keys.append(("esc", "interrupt", "screen.escape", 3))
+            keys.append(("chat.escape", "status.key_interrupt", "screen.escape", 3))
         elif self.chat.waiting:
-            keys.append(("^G", "send waiting", "screen.resume_waiting", 3))
+            keys.append(("chat.send_waiting", "status.key_send_waiting", "screen.resume_waiting", 3))
         keys += [
-            ("⏎", "send", "screen.send", 5),
-            ("alt+⏎", "newline", "screen.newline", 8),
-            ("^P", "commands", "app.palette", 6),
-            ("F1", "help", "app.help", 4),
-            ("F2", "tools", "screen.toggle_tools", 7),
-            ("F3", "cost", "screen.toggle_cost", 9),
+            ("composer.send", "status.key_send", "screen.send", 5),
+            ("composer.newline", "status.key_newline", "screen.newline", 8),
+            ("app.palette", "status.key_commands", "app.command_palette", 6),
+            ("app.help", "status.key_help", "app.help", 4),
+            ("chat.tools", "status.key_tools", "screen.toggle_tools", 7),
+            ("chat.cost", "status.key_cost", "screen.toggle_cost", 9),
         ]
         parts = []
-        for key, label, action, drop in keys:
-            # One part a key, so that a key and its word are dropped together.
-            parts.append(Part(f"{key} {label}  ", "", action, drop=drop))
+        for name, label, action, drop in keys:
+            # One part a key, so that a key and its word are dropped together. Without a key the word is clicked.
+            words = " ".join(filter(None, (key_of(name), tr(label))))
+            parts.append(Part(f"{words}  ", "", action, drop=drop))
         return parts

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.cells import cell_len
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.message import Message
 
+from sandbox_chat.ui.actions import bindings_of
+from sandbox_chat.ui.glyphs import glyph
 from sandbox_chat.ui.widgets.line import Line, Part
 
 
@@ -20,10 +22,7 @@ class TabRow(Line, can_focus=True):
     TabRow:focus { background: $panel; }
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "step(-1)", "Tab before", show=False),
-        Binding("right", "step(1)", "Next tab", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("tabs")]
 
     class Chosen(Message):
         """The user chose the tab ``tab``."""
@@ -58,7 +57,7 @@ class TabRow(Line, can_focus=True):
         parts: list[Part] = []
         for tab, label in self.tabs:
             if parts:
-                parts.append(Part(" │ " if roomy else " ", "$border"))
+                parts.append(Part(f" {glyph('upright')} " if roomy else " ", "$border"))
             style = "bold $primary" if tab == self.chosen else "$faint" if tab in self.dim else ""
             parts.append(Part(label, style, f"choose('{tab}')"))
         return parts, []

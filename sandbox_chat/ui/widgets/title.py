@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from sandbox_chat.settings import Settings
+from sandbox_chat.ui.glyphs import glyph
 from sandbox_chat.ui.state import ChatState
 from sandbox_chat.ui.widgets.line import Line, Part
-
-DEMO_WORDS = "demo, no model"
-UNSAFE_WORDS = "UNSAFE: code runs on this machine"
+from sandbox_chat.words import tr
 
 SANDBOX_WORDS = {
-    "none": ("○", "not started", "$muted"),
-    "starting": ("◌", "starting", "$warning"),
-    "ready": ("●", "ready", "$success"),
-    "busy": ("●", "running", "$primary"),
-    "lost": ("✗", "lost", "$error"),
-    "closed": ("○", "closed", "$muted"),
+    "none": ("off", "$muted"),
+    "starting": ("starting", "$warning"),
+    "ready": ("on", "$success"),
+    "busy": ("on", "$primary"),
+    "lost": ("failed", "$error"),
+    "closed": ("off", "$muted"),
 }
-"""Sign, word and colour of the sandbox's states."""
+"""Sign and colour of the sandbox's states."""
 
 
 class TitleBar(Line):
@@ -38,28 +37,29 @@ class TitleBar(Line):
         kind = state.sandbox_kind or settings.sandbox
         words: list[Part] = []
         if state.demo or settings.demo:
-            words.append(Part(DEMO_WORDS, "bold $accent"))
+            words.append(Part(tr("title.demo"), "bold $accent"))
         if kind == "unsafe-local":
-            words.append(Part(UNSAFE_WORDS, "bold $error"))
+            words.append(Part(tr("title.unsafe"), "bold $error"))
         left = [Part("sandbox-chat", "bold $primary", drop=3 if words else 0)]
         for part in words:
-            left += [Part(" · "), part]
+            left += [Part(f" {glyph('dot')} "), part]
         if state.title:
-            left.append(Part(f" · {state.title}", "", drop=5, shrink=12))
+            left.append(Part(f" {glyph('dot')} {state.title}", "", drop=5, shrink=12))
         right: list[Part] = []
         if kind == "off":
-            right.append(Part("no sandbox", "$muted", drop=1))
+            right.append(Part(tr("title.no_sandbox"), "$muted", drop=1))
         else:
-            sign, word, colour = SANDBOX_WORDS.get(state.sandbox, ("○", state.sandbox, "$muted"))
-            label = "unsafe-local" if kind == "unsafe-local" else f"{kind} sandbox"
+            sign, colour = SANDBOX_WORDS.get(state.sandbox, ("off", "$muted"))
+            known = state.sandbox in SANDBOX_WORDS
+            word = tr(f"title.sandbox_{state.sandbox}") if known else state.sandbox
+            label = "unsafe-local" if kind == "unsafe-local" else tr("title.sandbox", kind=kind)
             right += [
                 Part(f"{label} ", "$muted", drop=4),
-                Part(f"{sign} ", colour, drop=1),
+                Part(f"{glyph(sign)} ", colour, drop=1),
                 Part(word, "$muted", drop=2),
             ]
         model = state.model or settings.model
         if not (state.demo or settings.demo):
-            right.append(
-                Part(f"   {model or 'default model'} ▾", "", "screen.change_model", drop=6, shrink=14)
-            )
+            name = f"   {model or tr('title.default_model')} {glyph('menu')}"
+            right.append(Part(name, "", "screen.change_model", drop=6, shrink=14))
         return left, right

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from rich.cells import cell_len
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
@@ -17,19 +17,22 @@ from textual.strip import Strip
 
 from sandbox_chat.plain import duration_text
 from sandbox_chat.ui import formats, tooltext
+from sandbox_chat.ui.actions import bindings_of
 from sandbox_chat.ui.calls import ToolCall
+from sandbox_chat.ui.glyphs import glyph
 from sandbox_chat.ui.state import ChatState
+from sandbox_chat.words import tr
 
 STATUS: dict[str, tuple[str, str]] = {
-    "writing": ("·", "$muted"),
-    "running": ("●", "$primary"),
-    "ok": ("✓", "$success"),
-    "failed": ("✗", "$error"),
-    "interrupted": ("⊘", "$warning"),
+    "writing": ("waiting", "$muted"),
+    "running": ("still", "$primary"),
+    "ok": ("ok", "$success"),
+    "failed": ("failed", "$error"),
+    "interrupted": ("interrupted", "$warning"),
 }
-"""Sign and colour of each status; both, so that neither has to be seen."""
+"""Name of the sign and colour of each status; both, so that neither has to be seen."""
 
-ASKS = ("?", "$accent")
+ASKS = ("asks", "$accent")
 """The same for a call that waits for an answer of the user."""
 
 NAME_WIDTH = 12
@@ -37,11 +40,8 @@ NAME_WIDTH = 12
 
 def row(tool: ToolCall, width: int, now: datetime, spinner: str, *, asks: bool = False) -> Content:
     """Return the row of a call in exactly ``width`` cells. ``asks``: it waits for an answer of the user."""
-    sign, colour = STATUS[tool.status]
-    if asks:
-        sign, colour = ASKS
-    elif tool.status == "running" and spinner:
-        sign = spinner
+    status, colour = ASKS if asks else STATUS[tool.status]
+    sign = spinner if spinner and not asks and tool.status == "running" else glyph(status)
     name = formats.fit(tool.short_name or "tool", NAME_WIDTH)
     name += " " * (NAME_WIDTH - cell_len(name))
     if tool.duration_ms is not None:
@@ -67,14 +67,7 @@ class ToolList(ScrollView, can_focus=True):
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"tool-list--selected"}
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "step(-1)", "Call before", show=False),
-        Binding("down", "step(1)", "Next call", show=False),
-        Binding("pageup", "step(-10)", "Ten calls back", show=False),
-        Binding("pagedown", "step(10)", "Ten calls on", show=False),
-        Binding("home", "step(-1000000)", "First call", show=False),
-        Binding("end", "step(1000000)", "Last call", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("tools")]
 
     class Selected(Message):
         """The user chose a call."""
@@ -109,9 +102,10 @@ class ToolList(ScrollView, can_focus=True):
     def tick(self, spinner: str) -> None:
         """Draw the rows of open calls again."""
         self._spinner = spinner
-        for index, tool_id in enumerate(self._ids):
-            if self.state.tools[tool_id].open:
-                self.refresh_line(index - self.scroll_offset.y)
+        top = self.scroll_offset.y
+        for y, tool_id in enumerate(self._ids[top : top + self.size.height]):
+            if tool_id in self.state.tools and self.state.tools[tool_id].open:
+                self.refresh_line(y)
 
     def refresh_line(self, y: int) -> None:
         """Draw row ``y`` of what is seen."""
@@ -142,7 +136,7 @@ class ToolList(ScrollView, can_focus=True):
         index = y + self.scroll_offset.y
         style = self.visual_style
         if index >= len(self._ids):
-            text = "No tool calls yet" if not self._ids and y == 0 else ""
+            text = tr("cards.no_calls") if not self._ids and y == 0 else ""
             content = Content.styled(formats.fit(text, width), "$faint")
         else:
             tool = self.state.tools[self._ids[index]]

@@ -7,7 +7,9 @@ from textual.widgets import Static
 
 from sandbox_chat.plain import progress_text
 from sandbox_chat.ui import formats
+from sandbox_chat.ui.actions import key_of
 from sandbox_chat.ui.controller import Chat
+from sandbox_chat.words import tr
 
 SHOWN = 3
 """Waiting prompts shown; more are counted."""
@@ -32,7 +34,12 @@ class Waiting(Static):
         early = self.chat.unconfirmed if starting else []
         width = self.screen.size.width - 2
         transfers = [
-            f"⋯ attaching {transfer.label}: {progress_text(transfer)} · esc stops it"
+            tr(
+                "waiting.attaching",
+                name=transfer.label,
+                progress=progress_text(transfer),
+                key=key_of("chat.escape"),
+            )
             for transfer in self.chat.state.attaching
         ]
         key = (tuple(transfers), tuple(early), tuple(waiting), held, width)
@@ -41,15 +48,12 @@ class Waiting(Static):
         self._drawn = key
         self.display = bool(waiting or early or transfers)
         rows = [Content(formats.fit(text, width)) for text in transfers]
-        for label, prompts in (("goes out when connected", early), ("waiting", waiting[:SHOWN])):
+        for label, prompts in (("waiting.early", early), ("waiting.waiting", waiting[:SHOWN])):
             for prompt in prompts:
-                rows.append(Content(formats.fit(f"⋯ {label}: " + " ".join(prompt.split()), width)))
+                rows.append(Content(formats.fit(tr(label, prompt=" ".join(prompt.split())), width)))
         if len(waiting) > SHOWN:
-            rows.append(Content(f"⋯ and {len(waiting) - SHOWN} more"))
+            rows.append(Content(tr("waiting.more", count=len(waiting) - SHOWN)))
         if held:
-            rows.append(
-                Content.styled(
-                    formats.fit(f"held {held}: ^G sends them, ^T takes the newest back", width), "$warning"
-                )
-            )
+            keys = {"send": key_of("chat.send_waiting"), "back": key_of("chat.take_back")}
+            rows.append(Content.styled(formats.fit(tr("waiting.held", why=held, **keys), width), "$warning"))
         self.update(Content("\n").join(rows))

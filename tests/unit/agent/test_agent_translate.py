@@ -323,3 +323,18 @@ def test_no_credential() -> None:
     key = Endpoint("", Secret(""), Secret("k"), "")
     _, results, translator = play("e401")
     assert "ANTHROPIC_API_KEY" in turn_error(translator.failure(results[0]), key, Settings(), model="")
+
+
+@pytest.mark.parametrize("ending", ["✓", "e\u0301", "👩\u200d"])
+def test_nothing_follows_the_whole_of_a_block(ending: str) -> None:
+    """The last sign is held back until more comes; the whole block comes before the end of its stream."""
+    translator = Translator(Calls())
+    translator.begin()
+    events: list[Event] = []
+    for raw in json.loads(json.dumps(RECORDED["tool"]).replace('Done."', f'Done{json.dumps(ending)[1:-1]}"')):
+        message = parse_message(raw)
+        assert message is not None
+        events += translator.feed(message)
+    text = next(event.text for event in reversed(events) if isinstance(event, Text))
+    assert text.startswith("Done") and text != "Done"
+    assert screen([*events, *translator.close()]) == f"Let me.\n{text}"

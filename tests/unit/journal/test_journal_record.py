@@ -17,11 +17,14 @@ import pytest
 
 from sandbox_chat import events
 from sandbox_chat.events import (
+    Content,
     Event,
+    FileContent,
     ImageContent,
     SessionFinished,
     SessionStarted,
     Status,
+    TableContent,
     Text,
     TextContent,
     TextDelta,
@@ -68,7 +71,7 @@ def finish(seq: int, cost: float | None = 0.5) -> TurnFinished:
     )
 
 
-def tool(seq: int, *content: TextContent | ImageContent) -> ToolFinished:
+def tool(seq: int, *content: Content) -> ToolFinished:
     return ToolFinished(at=NOON, seq=seq, tool_use_id="u", is_error=False, content=content, duration_ms=1)
 
 
@@ -607,3 +610,29 @@ def test_results_are_forced_to_the_disk(tmp_path: Path, monkeypatch: pytest.Monk
         journal.append(event)
         assert len(synced) > before, count
     journal.close()
+
+
+def test_tables_and_files_come_back_as_they_were(tmp_path: Path) -> None:
+    journal = Journal.create(tmp_path, "s")
+    journal.append(TurnStarted(seq=1, turn_id="t", prompt="p"))
+    page = journal.save_file(b"<b>x</b>", "text/html", "plotly figure")
+    assert Path(page.path).parent == journal.folder / "pictures"
+    assert Path(page.path).suffix == ".html"
+    assert Path(page.path).stat().st_mode & 0o777 == 0o600
+    table = TableContent(("", "a"), (("0", "1"),), 10, 1, result=True)
+    journal.append(tool(2, table, page))
+    journal.close()
+    assert list(journal.events())[-1] == tool(2, table, page)
+    line = (journal.folder / "events.jsonl").read_text().splitlines()[-1]
+    assert str(tmp_path) not in line  # relative, so the folder can be moved
+
+
+def test_hostile_tables_and_files_are_cleaned_when_read(tmp_path: Path) -> None:
+    table = TableContent(("\x1b[2J",), (("\u202e",),), 1, 1)
+    file = FileContent("../../etc/passwd", "text/html\x07", 1, "\x9b2J")
+    event = files.from_line(events.to_json(tool(2, table, file)).encode(), tmp_path)
+    assert isinstance(event, ToolFinished)
+    assert event.content == (
+        TableContent(("␛[2J",), (("<U+202E>",),), 1, 1),
+        FileContent(str(tmp_path / "pictures" / "missing"), "text/html␇", 1, "<9B>2J"),
+    )

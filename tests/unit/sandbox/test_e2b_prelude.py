@@ -87,7 +87,7 @@ def test_messages_of_the_interpreter() -> None:
     assert done.stderr == "b"
     assert done.result_text == "1"
     assert done.outputs[0].data == {"text/plain": "1", "application/json": '{"a": 1}'}
-    assert list(done.outputs[1].data) == ["text/plain"]
+    assert list(done.outputs[1].data) == ["text/plain", "text/html"]
     assert "100 more characters" in str(done.outputs[1].data["text/plain"])
     assert done.error is not None
     assert (done.error.name, done.error.value, done.error.traceback) == ("E", "v", "red")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.toolbox import Tools
 
-from sandbox_chat.events import TextContent
+from sandbox_chat.events import FileContent, TextContent
 from sandbox_chat.settings import Settings
 from sandbox_chat.tools.keeper import OutputKeeper
 
@@ -28,7 +28,8 @@ async def test_long_output_is_kept_whole_and_said(keeping: Tools, tmp_path: Path
     path = tmp_path / "output" / "id-1.txt"
     assert path.read_bytes() == b"x" * 5000 + b"end\n"
     assert path.stat().st_mode & 0o777 == 0o600
-    [shown] = outcome.display
+    shown, whole = outcome.display
+    assert whole == FileContent(str(path), "text/plain", 5004, "whole output")
     assert isinstance(shown, TextContent)
     assert f"The whole output (5,004 bytes) is in {path} on this computer." in shown.text
     assert str(tmp_path) not in outcome.text  # the model cannot use a path of the user's computer
@@ -39,7 +40,8 @@ async def test_long_output_is_kept_whole_and_said(keeping: Tools, tmp_path: Path
 async def test_more_than_the_limit_is_said(keeping: Tools, tmp_path: Path) -> None:
     outcome = await keeping.call("run_code", code="print('x' * 1_500_000)")
     assert (tmp_path / "output" / "id-1.txt").stat().st_size == 1_000_000
-    [shown] = outcome.display
+    shown, whole = outcome.display
+    assert isinstance(whole, FileContent) and whole.size == 1_000_000
     assert isinstance(shown, TextContent)
     assert "The first 1,000,000 of 1,500,001 bytes of the output are in" in shown.text
 

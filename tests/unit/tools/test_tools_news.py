@@ -41,7 +41,7 @@ async def test_background_output_is_shown_without_another_call(tools: Tools) -> 
 
 async def test_a_flood_is_bounded_on_the_screen_and_for_the_model() -> None:
     shown: list[str] = []
-    news = News(lambda _id, _stream, text: shown.append(text))
+    news = News(lambda _id, _stream, piece: shown.append(piece.text))
     late = news.late_sink("a")
     from_a_thread(lambda: [late("stdout", "x" * 999 + "\n") for _ in range(200)])
     [note] = news.take()

@@ -78,6 +78,17 @@ def test_a_prompt_before_the_engine_is_kept() -> None:
     assert desk.engine.prompts == ["early", "second"]
 
 
+def test_a_file_before_the_engine_goes_before_the_prompt() -> None:
+    desk = Desk(attach=False)
+    order: list[str] = []
+    desk.engine.attach = lambda path, target="": order.append(path) or path  # type: ignore[method-assign]
+    desk.engine.send = lambda prompt: order.append(prompt) or "t"  # type: ignore[method-assign]
+    assert desk.chat.attach_file("/x", "")
+    desk.chat.submit("early")
+    desk.chat.attach(desk.engine)
+    assert order == ["/x", "early"]
+
+
 def test_after_an_interruption_what_waits_is_held() -> None:
     desk = Desk()
     desk.chat.submit("one")

@@ -85,3 +85,25 @@ def test_a_very_long_prompt_is_kept_while_the_program_runs(tmp_path: Path) -> No
     again = History(tmp_path / "history")
     again.load()
     assert again.entries == ["short"]
+
+
+def test_search_finds_all_words_newest_first_and_each_once() -> None:
+    history = History()
+    for prompt in ("Plot a sine", "plot a cosine", "sum it", "Plot a sine", "你好 plot"):
+        history.add(prompt)
+    assert history.search("plot", 10) == ["你好 plot", "Plot a sine", "plot a cosine"]
+    assert history.search("SINE plot", 10) == ["Plot a sine", "plot a cosine"]
+    assert history.search("", 2) == ["你好 plot", "Plot a sine"]
+    assert history.search("你好", 10) == ["你好 plot"]
+    assert history.search("nothing", 10) == []
+
+
+def test_the_draft_is_known_while_older_prompts_are_looked_at() -> None:
+    history = History()
+    history.add("older")
+    assert not history.recalling
+    history.back("draft")
+    assert history.recalling
+    assert history.draft == "draft"
+    history.leave()
+    assert not history.recalling

@@ -11,15 +11,15 @@ from support.screen import CODE, HOSTILE, START, tool_finished, tool_started, tu
 
 from sandbox_chat import events as ev
 from sandbox_chat.settings import Settings
-from sandbox_chat.ui import tooltext
+from sandbox_chat.ui import call_views, tooltext
 from sandbox_chat.ui.calls import ToolCall
+from sandbox_chat.ui.output_lines import OutputLines
 from sandbox_chat.ui.state import ChatState
 from sandbox_chat.ui.widgets.cost import cost_lines
 from sandbox_chat.ui.widgets.line import Part, arrange
 from sandbox_chat.ui.widgets.status import cost_words, phase_words
 from sandbox_chat.ui.widgets.title import TitleBar
 from sandbox_chat.ui.widgets.tool_list import row
-from sandbox_chat.ui.widgets.tool_pane import view_content
 
 
 def state_of(*events: ev.Event, demo: bool = False, sandbox: str = "local") -> ChatState:
@@ -200,9 +200,12 @@ def test_hostile_text_stands_to_the_letter(hostile: str) -> None:  # case T3
         tool_finished("u1", ev.TextContent(hostile), is_error=True),
     )
     assert hostile in row(tool, 120, START, "").plain
-    for view in ("code", "output", "result"):
-        assert view_content(tool, view).plain.strip() == hostile
-    assert "click" not in str(view_content(tool, "output").spans)
+    output = OutputLines()
+    output.update(call_views.output_parts(tool))
+    code, language = tooltext.code(tool)
+    for lines in (call_views.code_lines(code, language), output.lines, call_views.result_lines(tool)):
+        assert "\n".join("".join(run.text for run in line) for line in lines) == hostile
+        assert not any(run.href for line in lines for run in line)
     title = plain(TitleBar(Settings(model=hostile), state_of(prompt(hostile))).parts())
     assert hostile in title
 
@@ -240,14 +243,30 @@ def test_result_names_pictures() -> None:
     assert '"status": "ok"' in tooltext.raw(tool)
 
 
-def test_large_output_is_shown_by_its_ends() -> None:
+def test_large_output_is_shown_by_its_end_while_it_comes_and_by_both_ends_then() -> None:
     tool = call(tool_started())
     state = ChatState(tools={tool.id: tool})
-    for number in range(4000):
+    for number in range(8000):
         state.apply(ev.ToolOutput(tool_use_id=tool.id, stream="stdout", text=f"line {number:06}\n" * 5))
-    parts = tooltext.output(tool)
-    text = "".join(text for _, text in parts)
-    assert len(text) < tooltext.VIEW_LIMIT + 100
+    text = "".join(part.text for part in call_views.output_parts(tool))
+    assert len(text) < tooltext.LIVE_LIMIT + 100
+    assert text.startswith("[… ")
+    assert text.endswith("line 007999\n")
+    state.apply(tool_finished(tool.id))
+    text = "".join(part.text for part in call_views.output_parts(tool))
     assert text.startswith("line 000000\n")
-    assert text.endswith("line 003999\n")
-    assert "not shown here" in text
+    assert text.endswith("line 007999\n")
+    assert "characters cut" in text
+
+
+def test_results_name_tables_and_files_and_everything_holds_the_table() -> None:
+    table = ev.TableContent(("", "a"), (("0", "1"),), 10, 1)
+    page = ev.FileContent("/p.html", "text/html", 1_200_000, "plotly figure")
+    tool = call(tool_started(), tool_finished("u1", ev.TextContent("done"), table, page))
+    assert tooltext.result(tool) == "done\n[table 10 × 1]\n[plotly figure, 1,200,000 bytes: /p.html]"
+    assert tooltext.everything(tool).startswith("done\n\n\ta\n0\t1\n\n")
+    assert (tool.tables, tool.files) == ([table], [page])
+    assert '"plotly figure"' in tooltext.raw(tool)
+    shown = ["".join(run.text for run in line) for line in call_views.result_lines(tool)]
+    assert "▣ plotly figure · 1.2 MB · o open  s save" in shown
+    assert tooltext.arguments_json(tool).startswith('{\n  "code":')

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from support.screen import START, tool_finished, tool_started, turn_finished
 
 from sandbox_chat import events as ev
-from sandbox_chat.ui.calls import OUTPUT_LIMIT, OutputBuffer
+from sandbox_chat.sgr import valid_styles
+from sandbox_chat.ui.calls import OUTPUT_LIMIT, OutputBuffer, Part
 from sandbox_chat.ui.state import ChatState
 
 
@@ -114,11 +115,43 @@ def test_output_never_exceeds_its_bound_and_counts_what_it_cut(pieces: list[tupl
     for stream, text in pieces:
         buffer.add(stream, text)
     whole = "".join(text for _, text in pieces)
-    kept = "".join(text for _, text in [*buffer.head, *buffer.tail])
+    kept = "".join(part.text for part in [*buffer.head, *buffer.tail])
     assert len(kept) <= 40
     assert len(kept) + buffer.cut == len(whole)
-    assert whole.startswith("".join(text for _, text in buffer.head))
-    assert whole.endswith("".join(text for _, text in buffer.tail))
+    assert whole.startswith("".join(part.text for part in buffer.head))
+    assert whole.endswith("".join(part.text for part in buffer.tail))
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["stdout", "stderr"]), st.text("ab\n", max_size=30), st.integers(0, 25)),
+        max_size=40,
+    )
+)
+def test_what_was_written_over_is_withdrawn(pieces: list[tuple[ev.Stream, str, int]]) -> None:
+    buffer, large = OutputBuffer(limit=40), OutputBuffer()
+    for stream, text, rewind in pieces:
+        styles = ((0, len(text), "red"),) if text else ()
+        for each in (buffer, large):
+            each.add(stream, text, styles, rewind)
+    for stream in ("stdout", "stderr"):
+        whole = ""
+        for name, text, rewind in pieces:
+            if name == stream:
+                whole = whole[: max(0, len(whole) - rewind)] + text
+        assert "".join(part.text for part in large.parts() if part.stream == stream) == whole
+    assert sum(len(part.text) for part in [*buffer.head, *buffer.tail]) <= 40
+    assert buffer.cut >= 0
+    for part in [*buffer.parts(), *large.parts()]:
+        assert valid_styles(part.styles, len(part.text))
+
+
+def test_one_progress_line_is_kept_with_its_colours() -> None:  # case T5
+    buffer = OutputBuffer()
+    buffer.add("stderr", "10%", ((0, 3, "red"),))
+    buffer.add("stdout", "between\n")
+    buffer.add("stderr", "100%", ((0, 4, "green"),), 3)
+    assert buffer.parts() == [Part("stdout", "between\n"), Part("stderr", "100%", ((0, 4, "green"),))]
 
 
 def test_ten_megabytes_of_output_stay_small() -> None:

@@ -1,12 +1,10 @@
-"""Loading and encoding of pictures, good and bad ones."""
+"""Pictures as rows of the screen, by each way of drawing."""
 
 from __future__ import annotations
 
 import base64
 import io
 import re
-import struct
-import zlib
 from pathlib import Path
 
 import pytest
@@ -19,16 +17,10 @@ from textual.color import Color
 from textual.filter import ANSIToTruecolor, Monochrome
 
 from sandbox_chat.ui.pictures import Painter, PictureError, TerminalInfo
-from sandbox_chat.ui.pictures.encode import (
-    MARKS,
-    PLACEHOLDER,
-    half_rows,
-    kitty_paint,
-    sixel_rows,
-    symbol_rows,
-)
-from sandbox_chat.ui.pictures.load import _spread, load, measure
+from sandbox_chat.ui.pictures.characters import ascii_rows, half_rows, symbol_rows
+from sandbox_chat.ui.pictures.load import _spread
 from sandbox_chat.ui.pictures.paint import GraphicStrip, frame
+from sandbox_chat.ui.pictures.protocols import MARKS, PLACEHOLDER, iterm_rows, kitty_paint, sixel_rows
 
 SIXEL = TerminalInfo(is_tty=True, sixel=True, cell=(9, 17))
 
@@ -36,94 +28,6 @@ SIXEL = TerminalInfo(is_tty=True, sixel=True, cell=(9, 17))
 def png(path: Path, size: tuple[int, int] = (300, 200), mode: str = "RGB", colour: object = "red") -> str:
     Image.new(mode, size, colour).save(path)  # type: ignore[arg-type]
     return str(path)
-
-
-def huge_header(path: Path, width: int, height: int) -> str:
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    chunk = struct.pack(">I", 13) + b"IHDR" + head + struct.pack(">I", zlib.crc32(b"IHDR" + head))
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk + b"\0\0\x10\0IDAT" + b"\0" * 100)
-    return str(path)
-
-
-def bad_files(folder: Path) -> dict[str, str]:
-    buffer = io.BytesIO()
-    Image.effect_noise((300, 200), 90).save(buffer, "PNG")
-    whole = buffer.getvalue()
-    jpeg = io.BytesIO()
-    Image.effect_noise((300, 200), 90).save(jpeg, "JPEG")
-    files = {
-        "empty": b"",
-        "text": b"hello",
-        "magic only": b"\x89PNG\r\n\x1a\n",
-        "truncated": whole[: len(whole) // 2],
-        "header only": whole[:40],
-        "broken": whole[:60] + bytes(reversed(whole[60:])),
-        "jpeg cut": jpeg.getvalue()[:500],
-        "gif": b"GIF89a" + b"\xff" * 30,
-        "svg": b"<svg xmlns='http://www.w3.org/2000/svg'/>",
-        "eps": b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n",
-    }
-    found = {}
-    for name, data in files.items():
-        (folder / name).write_bytes(data)
-        found[name] = str(folder / name)
-    found["huge"] = huge_header(folder / "huge", 100_000, 90_000)
-    found["large"] = huge_header(folder / "large", 9000, 9000)
-    found["missing"] = str(folder / "none.png")
-    found["folder"] = str(folder)
-    found["device"] = "/dev/zero"
-    return found
-
-
-@pytest.mark.parametrize("mode", ["half", "sixel", "kitty"])
-def test_no_bytes_end_the_program(tmp_path: Path, mode) -> None:
-    painter = Painter(mode, SIXEL)
-    for name, path in bad_files(tmp_path).items():
-        with pytest.raises(PictureError) as caught:
-            painter.prepare(path, 20, 10)
-        assert str(caught.value).endswith("."), name
-        assert "/" not in str(caught.value).replace("and/or", ""), name
-
-
-def test_the_reason_is_named(tmp_path: Path) -> None:
-    files = bad_files(tmp_path)
-
-    def why(name: str) -> str:
-        with pytest.raises(PictureError) as caught:
-            load(files[name], max_pixels=1_000_000, box=(10, 10))
-        return str(caught.value)
-
-    assert "empty" in why("empty")
-    assert "pixels" in why("huge")
-    assert "9,000×9,000" in why("large")
-    assert "no longer there" in why("missing")
-    assert "not a file" in why("folder")
-    assert "damaged" in why("truncated")
-
-
-@pytest.mark.parametrize(
-    ("mode", "colour"),
-    [
-        ("RGBA", (0, 0, 0, 0)),
-        ("LA", (0, 0)),
-        ("P", 0),
-        ("1", 1),
-        ("L", 10),
-        ("CMYK", (0, 0, 0, 0)),
-        ("I;16", 500),
-    ],
-)
-def test_all_kinds_of_pixels(tmp_path: Path, mode: str, colour: object) -> None:
-    suffix = "jpg" if mode == "CMYK" else "png"
-    path = png(tmp_path / f"x.{suffix}", mode=mode, colour=colour)
-    image = load(path, max_pixels=10**6, box=(20, 10))
-    assert (image.mode, image.size) == ("RGB", (20, 10))
-    if mode in ("RGBA", "LA"):
-        assert image.getpixel((0, 0)) == (255, 255, 255)  # transparent parts are white
-
-
-def test_measure_reads_only_the_header(tmp_path: Path) -> None:
-    assert measure(huge_header(tmp_path / "x", 9000, 9000)) == (9000, 9000)
 
 
 def test_sizes() -> None:
@@ -162,10 +66,53 @@ def test_symbols_fill_their_box() -> None:
 
 def test_without_chafa_half_cells_serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "chafa", None)
-    painter = Painter("half")
-    paint = painter.prepare(png(tmp_path / "x.png"), 10, 5)
-    assert set("".join(row.text for row in paint.rows)) == {"▀"}
-    assert not painter.symbols
+    for mode in ("symbols", "sharp", "half"):
+        painter = Painter(mode)
+        for width in (10, 11):
+            paint = painter.prepare(png(tmp_path / "x.png"), width, 5)
+            assert set("".join(row.text for row in paint.rows)) == {"▀"}
+
+
+def test_sextants_are_used_only_when_they_are_wanted() -> None:
+    pytest.importorskip("chafa", reason="there is no chafa for this platform")
+    image = Image.new("RGB", (160, 160), "white")
+    ImageDraw.Draw(image).line((0, 130, 159, 20), fill="black", width=4)
+    image = image.convert("RGB")
+
+    def signs(*, sharp: bool) -> set[str]:
+        return set("".join(row.text for row in symbol_rows(image, 20, 10, sharp=sharp)))
+
+    assert any("\U0001fb00" <= sign <= "\U0001fbff" for sign in signs(sharp=True))
+    assert all(sign < "\u2600" for sign in signs(sharp=False))
+
+
+@pytest.mark.parametrize(("ink", "paper"), [("black", "white"), ("white", "black"), ("navy", "#eeeeee")])
+def test_ascii_signs_show_the_ink_and_not_the_paper(ink: str, paper: str) -> None:
+    image = Image.new("RGB", (40, 40), paper)
+    image.paste(ink, (0, 16, 40, 20))
+    style = Style(color="red")
+    rows = ascii_rows(image, 20, 10, style)
+    assert [row.text for row in rows] == [" " * 20] * 4 + ["@" * 20] + [" " * 20] * 5
+    assert all(segment.style == style for row in rows for segment in row)
+
+
+def test_a_plain_surface_in_ascii_is_blank() -> None:
+    assert {row.text for row in ascii_rows(Image.new("RGB", (8, 8), "red"), 4, 2, Style())} == {"    "}
+
+
+def test_iterm_gets_one_file_for_each_row() -> None:
+    image = Image.effect_noise((90, 51), 90).convert("RGB")
+    rows = iterm_rows(image, 10, 3, (9, 17), Style())
+    for number, row in enumerate(rows):
+        assert isinstance(row, GraphicStrip)
+        head, data = re.fullmatch(r"\x1b\]1337;File=([^:]*):(.*)\x07", row._graphic).groups()  # type: ignore[union-attr]
+        raw = base64.b64decode(data)
+        fields = dict(item.split("=") for item in head.split(";"))
+        assert (fields["width"], fields["height"], fields["size"]) == ("10", "1", str(len(raw)))
+        wanted = image.crop((0, number * 17, 90, number * 17 + 17))
+        got = Image.open(io.BytesIO(raw)).convert("RGB")
+        assert got.size == wanted.size
+        assert max(abs(a - b) for a, b in zip(got.tobytes(), wanted.tobytes(), strict=True)) <= 16
 
 
 # --- sixel -----------------------------------------------------------------------------------------------
@@ -276,15 +223,29 @@ def test_pictures_are_numbered_apart(tmp_path: Path) -> None:
     assert painter.prepare(path, 5, 5).cleanup != painter.prepare(path, 5, 5).cleanup
 
 
-def test_paints_are_kept(tmp_path: Path) -> None:
+def test_paints_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     painter = Painter("sixel", SIXEL)
     path = png(tmp_path / "x.png")
     paint = painter.prepare(path, 5, 5)
+    assert paint.weight > 1000
     assert painter.prepare(path, 5, 5) is paint
     assert len(paint.quick_rows) == len(paint.rows) == 5
-    for size in range(6, 40):
+    assert painter.prepare(path, 5, 5, window=(0, 0, 0.5, 1)) is not paint
+    monkeypatch.setattr("sandbox_chat.ui.pictures.painter.KEPT_BYTES", 3 * paint.weight)
+    for size in range(6, 12):
         painter.prepare(path, size, 5)
     assert painter.prepare(path, 5, 5) is not paint
+
+
+def test_a_font_of_another_size_needs_another_picture(tmp_path: Path) -> None:
+    painter = Painter("sixel", SIXEL)
+    path = png(tmp_path / "x.png")
+    paint = painter.prepare(path, 5, 5)
+    painter.cell = (18, 34)
+    larger = painter.prepare(path, 5, 5)
+    assert larger is not paint
+    assert '"1;1;90;34' in larger.rows[0]._graphic  # type: ignore[attr-defined]
+    assert painter.size(900, 340, 200) == (50, 10)
 
 
 async def test_preparing_in_the_painters_thread(tmp_path: Path) -> None:

@@ -10,15 +10,19 @@ import termios
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sandbox_chat.settings import IMAGE_MODES
 from sandbox_chat.ui.pictures.terminal import (
     QUERY,
     Probe,
     TerminalInfo,
+    cell_of,
+    cell_within,
     choose,
     has_placeholders,
     read_replies,
@@ -34,14 +38,15 @@ PLAIN = b"\x1b[?62;22c"
     ("replies", "mode", "cell"),
     [
         (KITTY, "kitty", (10, 20)),
-        (KITTY.replace(b"0.32.2", b"0.26.5"), "half", (10, 20)),  # no placeholder characters yet
+        (KITTY.replace(b"0.32.2", b"0.26.5"), "sharp", (10, 20)),  # no placeholder characters yet
         (KITTY.replace(b"kitty(0.32.2)", b"ghostty 1.1.3"), "kitty", (10, 20)),
-        (KITTY.replace(b"kitty(0.32.2)", b"WezTerm 20240203"), "half", (10, 20)),
+        (KITTY.replace(b"kitty(0.32.2)", b"WezTerm 20240203"), "sharp", (10, 20)),
+        (KITTY.replace(b"kitty(0.32.2)", b"Konsole 24.12"), "symbols", (10, 20)),
         (XTERM, "sixel", (9, 17)),
         (FOOT, "sixel", (9, 19)),
-        (PLAIN, "half", (0, 0)),
-        (b"", "half", (0, 0)),
-        (b"\x1b[6;0;0t\x1b[?4c", "half", (0, 0)),  # sixel without a cell size
+        (PLAIN, "symbols", (0, 0)),
+        (b"", "symbols", (0, 0)),
+        (b"\x1b[6;0;0t\x1b[?4c", "symbols", (0, 0)),  # sixel without a cell size
     ],
 )
 def test_auto(replies: bytes, mode: str, cell: tuple[int, int]) -> None:
@@ -67,17 +72,53 @@ def test_any_bytes_are_survived(data: bytes) -> None:
     read_replies(data, (80, 24))
 
 
-@pytest.mark.parametrize("mode", ["auto", "kitty", "sixel", "half", "off"])
+@pytest.mark.parametrize("mode", IMAGE_MODES)
 def test_the_choice_of_the_user(mode: str) -> None:
-    known = TerminalInfo(is_tty=True, sixel=True, cell=(9, 17), name="XTerm(379)")
-    assert choose(mode, known) == ("sixel" if mode == "auto" else mode)
-    assert choose(mode, TerminalInfo()) == ("off" if mode == "off" else "half")
+    xterm = TerminalInfo(is_tty=True, answered=True, sixel=True, cell=(9, 17), name="XTerm(379)")
+    other = {"auto": "sixel", "kitty": "symbols"}  # xterm has no placeholders: they would be shown as such
+    assert choose(mode, xterm) == other.get(mode, mode)
+    silent = TerminalInfo(is_tty=True)
+    assert choose("kitty", silent) == "kitty"  # a terminal that says nothing is not known to lack them
+    page = choose(mode, TerminalInfo())
+    assert page == ("symbols" if mode in ("auto", "kitty", "sixel", "iterm") else mode)
 
 
-def test_a_multiplexer_gets_half_cells_unless_the_user_says_otherwise() -> None:
+def test_a_multiplexer_gets_symbols_unless_the_user_says_otherwise() -> None:
     info = TerminalInfo(is_tty=True, sixel=True, cell=(9, 17), multiplexer=True)
-    assert choose("auto", info) == "half"
+    assert choose("auto", info) == "symbols"
     assert choose("sixel", info) == "sixel"
+    assert (
+        choose("auto", replace(info, name="foot(1.13)")) == "symbols"
+    )  # tmux has another font than it may seem
+
+
+def test_ascii_signs_for_the_ascii_set() -> None:
+    info = TerminalInfo(is_tty=True, sixel=True, kitty=True, cell=(9, 17), name="kitty(0.32.2)")
+    assert choose("auto", info, ascii_only=True) == "ascii"
+    assert choose("auto", TerminalInfo(), ascii_only=True) == "ascii"
+    assert choose("kitty", info, ascii_only=True) == "kitty"
+    assert choose("symbols", info, ascii_only=True) == "symbols"
+
+
+@pytest.mark.parametrize(
+    ("pixels", "cells", "cell"),
+    [
+        ((800, 480), (80, 24), (10, 20)),
+        ((809, 489), (80, 24), (10, 20)),
+        ((0, 0), (80, 24), (0, 0)),
+        ((800, 480), (0, 0), (0, 0)),
+        ((80, 24), (80, 24), (0, 0)),  # one pixel a cell: not a size in pixels
+    ],
+)
+def test_the_size_of_a_cell(pixels: tuple[int, int], cells: tuple[int, int], cell: tuple[int, int]) -> None:
+    assert cell_within(pixels, cells) == cell
+
+
+def test_the_cell_that_the_system_knows(terminal: tuple[int, int]) -> None:
+    _, slave = terminal
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 720, 408))
+    assert cell_of(slave) == (9, 17)
+    assert cell_of(-1) == (0, 0)
 
 
 def test_names() -> None:
@@ -148,7 +189,7 @@ def test_no_question_where_no_answer_is_of_use(terminal: tuple[int, int], enviro
     os.set_blocking(master, False)
     with pytest.raises(BlockingIOError):
         os.read(master, 1)
-    assert choose("auto", info) == "half"
+    assert choose("auto", info) == "symbols"
 
 
 def test_without_a_terminal_nothing_happens() -> None:

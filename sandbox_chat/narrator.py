@@ -1,0 +1,242 @@
+"""A chat as lines of plain text, for people who listen to it: what ``linear`` prints. No escape sequences, no cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from sandbox_chat import events as ev
+from sandbox_chat.plain import (
+    all_sections,
+    attached_text,
+    cost_text,
+    duration_text,
+    error_line,
+    limit_notes,
+    size_text,
+    tool_name,
+)
+from sandbox_chat.text import clean_line
+from sandbox_chat.words import tr
+
+LIVE_LINES = 200
+"""Lines of one call's output that are read out as they come; all of it can be asked for afterwards."""
+RESULT_LINES = 40
+"""Lines of a result that are read out."""
+
+
+@dataclass
+class Call:
+    """A tool call: its name, its code, and what it has written."""
+
+    name: str
+    code: str = ""
+    output: list[str] = field(default_factory=list)
+    open: dict[str, str] = field(default_factory=dict)
+    """The line of each stream that has not ended yet."""
+
+    def all_output(self) -> list[str]:
+        """Return every line, those that have not ended too."""
+        return [*self.output, *(line for line in self.open.values() if line)]
+
+
+class Narrator:
+    """Turns events into lines and hands each to ``say``. Answers are told a line at a time, as they are finished."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._written = ""  # of the block that is being written
+        self._told = 0  # characters of it that have been told
+        self._speaking = False  # the last thing told was of the answer
+        self._calls: dict[str, Call] = {}
+        self._questions: dict[str, ev.ApprovalRequested] = {}
+        self._demo = False
+        self._known = 0.0
+        self._unknown = 0
+        self.calls: list[Call] = []
+        """All calls, oldest first."""
+
+    def take(self, event: ev.Event) -> None:
+        """Tell one event, if there is something to tell of it."""
+        match event:
+            case ev.TextDelta(text=text):
+                self._written += text
+                self._tell(whole=False)
+            case ev.Text(text=text):
+                self._block(text)
+            case ev.ToolInputDelta():
+                self._tell(whole=True)
+            case ev.ToolStarted():
+                self._started(event)
+            case ev.ToolOutput():
+                self._output(event)
+            case ev.ToolFinished():
+                self._finished(event)
+            case ev.Retry():
+                self._tell(whole=True)
+                self._written, self._told = "", 0
+                wait = duration_text(event.delay_ms)
+                reason = clean_line(event.reason)
+                self._aside(tr("linear.retry", wait=wait, attempt=event.attempt, reason=reason))
+            case ev.Attached():
+                text = attached_text(event)
+                self._aside(tr("linear.error", text=text) if event.error else text)
+            case ev.ApprovalRequested():
+                self._questions[event.approval_id] = event
+            case ev.ApprovalAnswered(by="cancelled"):
+                if asked := self._questions.pop(event.approval_id, None):
+                    self._aside(tr("linear.withdrawn", question=asked.question))
+            case ev.Notice():
+                self._aside(tr(f"linear.{event.level}", text=event.text))
+            case ev.TurnFinished():
+                self._turn(event)
+            case ev.SessionStarted():
+                self._demo = event.demo
+            case _:
+                return
+
+    def cost(self) -> str:
+        """Return what the session has cost in a few words."""
+        if self._demo:
+            return tr("linear.no_cost")
+        if self._unknown:
+            return tr("linear.part_cost", cost=cost_text(self._known), turns=self._unknown)
+        return cost_text(self._known)
+
+    def count(self, event: ev.TurnFinished) -> None:
+        """Add the cost of a turn to that of the session."""
+        if event.cost_usd is not None:
+            self._known += event.cost_usd
+        elif event.usage != ev.Usage():
+            self._unknown += 1
+
+    # -- the answer ------------------------------------------------------------------------------------
+
+    def _block(self, text: str) -> None:
+        if not text.startswith(self._written):
+            self._tell(whole=True)
+            self._told = 0
+        self._written = text
+        self._tell(whole=True)
+        self._written, self._told = "", 0
+
+    def _tell(self, *, whole: bool) -> None:
+        """Tell the lines of the open block that have ended, or all that there is."""
+        end = len(self._written) if whole else self._written.rfind("\n", self._told) + 1
+        if end <= self._told:
+            return
+        told = self._written[self._told : end]
+        self._told = end
+        if not self._speaking:
+            self._say("")
+            self._speaking = True
+        for line in told.removesuffix("\n").split("\n"):
+            self._say(line)
+
+    def _aside(self, text: str) -> None:
+        self._tell(whole=True)
+        if self._speaking:
+            self._say("")
+            self._speaking = False
+        for line in text.splitlines() or [""]:
+            self._say(line)
+
+    # -- calls -----------------------------------------------------------------------------------------
+
+    def _started(self, event: ev.ToolStarted) -> None:
+        self._tell(whole=True)
+        self._written, self._told = "", 0
+        code = event.input.get("code")
+        call = Call(tool_name(event.name), code if isinstance(code, str) else "")
+        self._calls[event.tool_use_id] = call
+        self.calls.append(call)
+        given = next((v for v in event.input.values() if isinstance(v, str) and v.strip()), "")
+        first = clean_line(next((line for line in given.splitlines() if line.strip()), ""), 100)
+        lines = len(call.code.splitlines())
+        key = "linear.started_code" if lines > 1 else "linear.started_with" if first else "linear.started"
+        self._aside(tr(key, name=call.name, first=first, lines=lines))
+
+    def _output(self, event: ev.ToolOutput) -> None:
+        call = self._calls.get(event.tool_use_id)
+        if call is None:
+            return
+        if event.late and not any(call.open.values()):
+            self._aside(tr("linear.late", name=call.name))
+        text = call.open.get(event.stream, "")
+        text = text[: max(0, len(text) - event.rewind)] + event.text
+        *ended, rest = text.split("\n")
+        call.open[event.stream] = rest
+        for line in ended:
+            self._live(call, line)
+
+    def _live(self, call: Call, line: str) -> None:
+        call.output.append(line)
+        if len(call.output) <= LIVE_LINES:
+            self._aside(f"  {line}")
+        elif len(call.output) == LIVE_LINES + 1:
+            self._aside(tr("linear.more_output"))
+
+    def _finished(self, event: ev.ToolFinished) -> None:
+        call = self._calls.get(event.tool_use_id)
+        if call is None:
+            return
+        for stream, line in list(call.open.items()):
+            if line:
+                call.open[stream] = ""
+                self._live(call, line)
+        for line in self._result(event, live=bool(call.output)):
+            self._aside(line)
+        how = "interrupted" if event.interrupted else "failed" if event.is_error else "ok"
+        reason = clean_line(error_line(event.content), 500) if how == "failed" else ""
+        key = f"linear.ended_{how}" if how != "failed" or not reason else "linear.ended_why"
+        self._aside(tr(key, name=call.name, time=duration_text(event.duration_ms), reason=reason))
+        for note in limit_notes(event.content):
+            self._aside(f"  {clean_line(note, 500)}")
+
+    def _result(self, event: ev.ToolFinished, *, live: bool) -> Iterator[str]:
+        """Yield what a call gave back beside its output: text, pictures, tables, files."""
+        if not event.is_error:
+            parts = all_sections(event.content)
+            texts = [
+                text for name, text in parts if name == "result" or (name in ("", "stdout") and not live)
+            ]
+            lines = [line for text in texts for line in text.splitlines()]
+            yield from (f"  {line}" for line in lines[:RESULT_LINES])
+            if len(lines) > RESULT_LINES:
+                yield tr("linear.more_lines", count=f"{len(lines) - RESULT_LINES:,}")
+        for part in event.content:
+            match part:
+                case ev.ImageContent():
+                    yield tr("linear.picture", width=part.width, height=part.height, path=part.path)
+                case ev.TableContent():
+                    yield tr("linear.table", rows=f"{part.row_count:,}", columns=f"{part.column_count:,}")
+                case ev.FileContent():
+                    yield tr("linear.file", title=part.title, size=size_text(part.size), path=part.path)
+
+    # -- turns -----------------------------------------------------------------------------------------
+
+    def _turn(self, event: ev.TurnFinished) -> None:
+        self._tell(whole=True)
+        self._written, self._told = "", 0
+        self.count(event)
+        if event.error:
+            self._aside(tr("linear.error", text=event.error))
+        elif event.interrupted:
+            self._aside(tr("linear.interrupted"))
+        parts = [duration_text(event.duration_ms)]
+        if self._demo:
+            parts.append(tr("linear.no_cost"))
+        else:
+            turn = cost_text(event.cost_usd)
+            parts.append(tr("linear.cost", turn=turn, session=self.cost()))
+        read = event.usage.input + event.usage.cache_read + event.usage.cache_creation
+        parts.append(tr("linear.tokens", read=f"{read:,}", written=f"{event.usage.output:,}"))
+        if event.context.max > 0:
+            parts.append(tr("linear.context", percent=round(100 * event.context.used / event.context.max)))
+        self._aside(tr("linear.turn", parts=", ".join(parts)))
+
+
+def call_lines(call: Call, what: str) -> list[str]:
+    """Return the code of a call, or its output (``what``), as lines; a sentence when there is none."""
+    lines = call.code.splitlines() if what == "code" else call.all_output()
+    return [f"  {line}" for line in lines] or [tr(f"linear.no_{what}", name=call.name)]

@@ -1,0 +1,273 @@
+"""Highlighting of code by Pygments: whole pieces, and lexing that goes on where it stopped.
+
+Private parts of a library are used here: ``RegexLexer._tokens``, the tables of a lexer's states. Pygments takes a
+stack of states at the start of lexing, but does not give it back at the end. To be removed when it does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from sandbox_chat.ui.transcript.cells import Run
+
+if TYPE_CHECKING:
+    from pygments.lexer import Lexer
+
+MAX_HIGHLIGHT = 100_000
+"""Characters of one piece of code that are highlighted; what stands behind is plain."""
+
+MAX_PART = 8_000
+"""Characters that are lexed on the terminal's loop in one go, while code comes; more at once stays plain for now."""
+
+# Pygments' token types, the longest name that fits wins.
+_TOKENS = {
+    "Keyword": "keyword",
+    "Keyword.Constant": "constant",
+    "Operator.Word": "keyword",
+    "Operator": "operator",
+    "Literal.String": "string",
+    "Literal.String.Interpol": "builtin",
+    "Literal.Number": "number",
+    "Comment": "comment",
+    "Name.Function": "function",
+    "Name.Class": "class",
+    "Name.Exception": "class",
+    "Name.Builtin": "builtin",
+    "Name.Decorator": "decorator",
+    "Name.Tag": "keyword",
+    "Name.Attribute": "function",
+    "Name.Constant": "constant",
+    "Generic.Inserted": "inserted",
+    "Generic.Deleted": "deleted",
+    "Generic.Error": "error",
+    "Generic.Traceback": "error",
+    "Generic.Heading": "keyword",
+    "Generic.Subheading": "keyword",
+}
+_COMMON = ("python", "pytb", "bash", "json", "javascript", "sql", "html", "yaml", "toml", "diff")
+
+Line = tuple[Run, ...]
+"""The runs of one line of code; their ``at`` counts from the line's start."""
+
+
+@lru_cache(maxsize=64)
+def lexer_for(language: str) -> Lexer | None:
+    """Return the lexer of a fence's language, ``None`` for plain or unknown ones."""
+    from pygments.lexers import get_lexer_by_name
+    from pygments.util import ClassNotFound
+
+    name = language.strip().lower()
+    if not re.fullmatch(r"[\w+#.-]{1,40}", name) or name in ("text", "plain", "plaintext", "none"):
+        return None
+    try:
+        lexer: Lexer = get_lexer_by_name(name, stripnl=False, stripall=False, ensurenl=True)
+    except (ClassNotFound, ImportError):
+        return None
+    return lexer
+
+
+def warm_lexers() -> None:
+    """Load the lexers of common languages. Meant for a thread: the first use of one costs up to 80 ms."""
+    for name in _COMMON:
+        lexer = lexer_for(name)
+        if lexer is not None:
+            list(lexer.get_tokens("x = 1\n"))
+
+
+@lru_cache(maxsize=1024)
+def _style(kind: Any) -> tuple[str, ...]:
+    name = str(kind).removeprefix("Token.")
+    while name:
+        found = _TOKENS.get(name)
+        if found is not None:
+            return (f"tok-{found}",)
+        name = name.rpartition(".")[0]
+    return ()
+
+
+def plain_line(text: str) -> Line:
+    """Return a line without colours."""
+    return (Run(text, (), "", 0),) if text else ()
+
+
+def highlight(code: str, language: str) -> list[Line]:
+    """Return the lines of ``code`` as runs; plain when the language is unknown, and behind ``MAX_HIGHLIGHT``."""
+    lexer = lexer_for(language) if language else None
+    if lexer is None:
+        return [plain_line(line) for line in code.split("\n")]
+    rest = ""
+    if len(code) > MAX_HIGHLIGHT:
+        cut = code.rfind("\n", 0, MAX_HIGHLIGHT) + 1
+        code, rest = code[:cut], code[cut:]
+        if not cut:
+            return [plain_line(line) for line in rest.split("\n")]
+    lines = list(_lines(lexer.get_tokens(code)))
+    wanted = code.count("\n") + 1
+    del lines[wanted:]  # the lexer makes sure of a newline at the end
+    lines.extend(() for _ in range(wanted - len(lines)))
+    if rest:
+        lines.pop()
+        lines.extend(plain_line(line) for line in rest.split("\n"))
+    return lines
+
+
+def _lines(tokens: Iterable[tuple[Any, str]]) -> Iterator[Line]:
+    """Put tokens together to lines, neighbours of one style to one run."""
+    line: list[Run] = []
+    at = 0
+    for kind, value in tokens:
+        names = _style(kind)
+        first = True
+        for part in value.split("\n") if "\n" in value else (value,):
+            if not first:
+                yield tuple(line)
+                line, at = [], 0
+            first = False
+            if not part:
+                continue
+            if line and line[-1].names == names:
+                line[-1] = Run(line[-1].text + part, names, "", line[-1].at)
+            else:
+                line.append(Run(part, names, "", at))
+            at += len(part)
+    yield tuple(line)
+
+
+class Lexing:
+    """Lexing of code that comes line by line: each line once, in the state in which the line before ended."""
+
+    def __init__(self, language: str) -> None:
+        from pygments.lexer import ExtendedRegexLexer, RegexLexer
+
+        lexer = lexer_for(language) if language else None
+        self._whole: Lexer | None = (
+            None  # a lexer without states: it lexes a few lines before the new ones again
+        )
+        self._by_state: Any = None
+        self._stack: list[str] = ["root"]
+        self._in_comment = False
+        self._opening, self._closing = _block_comment(language)
+        if isinstance(lexer, RegexLexer) and not isinstance(lexer, ExtendedRegexLexer):
+            self._by_state = lexer
+        else:
+            self._whole = lexer
+        self._before = ""  # for other lexers: complete lines that are lexed again with what is new
+        self._size = 0
+
+    def add(self, lines: list[str]) -> list[Line]:
+        """Return the runs of the next complete lines."""
+        text = "\n".join(lines) + "\n"
+        self._size += len(text)
+        if len(text) > MAX_PART or self._size > MAX_HIGHLIGHT:
+            return [plain_line(line) for line in lines]
+        if self._by_state is not None:
+            try:
+                return list(_lines(self._run(self._by_state, text)))[: len(lines)]
+            except (
+                Exception
+            ):  # a lexer that does more than its tables say: colours come when the code has ended
+                self._by_state = None
+        if self._whole is None:
+            return [plain_line(line) for line in lines]
+        found = list(_lines(self._whole.get_tokens(self._before + text)))
+        skip = self._before.count("\n")
+        found = found[skip : skip + len(lines)]
+        found.extend(plain_line(line) for line in lines[len(found) :])
+        self._before = _end_of(self._before + text)
+        return found
+
+    def _run(self, lexer: Any, text: str) -> Iterator[tuple[Any, str]]:
+        """Lex ``text`` as ``RegexLexer.get_tokens_unprocessed`` does, from the stack and to the stack.
+
+        Comments of several lines are found here: most lexers find them only when they are complete.
+        """
+        from pygments.token import Comment, Error, Whitespace
+
+        tables = lexer._tokens
+        stack = self._stack
+        pos, end = 0, len(text)
+        while pos < end:
+            if self._in_comment or (self._opening and text.startswith(self._opening, pos)):
+                stop = text.find(self._closing, pos if self._in_comment else pos + len(self._opening))
+                self._in_comment = stop < 0
+                stop = end if stop < 0 else stop + len(self._closing)
+                yield Comment.Multiline, text[pos:stop]
+                pos = stop
+                continue
+            for match_at, action, new_state in tables[stack[-1]]:
+                match = match_at(text, pos)
+                if not match:
+                    continue
+                if action is not None:
+                    if type(action) is type(Comment):
+                        yield action, match.group()
+                    else:
+                        for _, kind, value in action(lexer, match):
+                            yield kind, value
+                pos = match.end()
+                if new_state is not None:
+                    _change(stack, new_state)
+                break
+            else:
+                if text[pos] == "\n":
+                    stack[:] = ["root"]
+                    yield Whitespace, "\n"
+                else:
+                    yield Error, text[pos]
+                pos += 1
+
+
+_COMMENTS = (("/*", "*/"), ("<!--", "-->"), ("(*", "*)"), ("{-", "-}"))
+
+
+@lru_cache(maxsize=64)
+def _block_comment(language: str) -> tuple[str, str]:
+    """Return what begins and ends a comment of several lines, two empty strings for a language that has none."""
+    lexer = lexer_for(language)
+    if lexer is None:
+        return "", ""
+    for opening, closing in _COMMENTS:
+        text = f"{opening} a {closing}"
+        if any("Comment" in str(kind) and value == text for kind, value in lexer.get_tokens(text)):
+            return opening, closing
+    return "", ""
+
+
+def _change(stack: list[str], new_state: Any) -> None:
+    if isinstance(new_state, tuple):
+        for state in new_state:
+            if state == "#pop":
+                if len(stack) > 1:
+                    stack.pop()
+            elif state == "#push":
+                stack.append(stack[-1])
+            else:
+                stack.append(state)
+    elif isinstance(new_state, int):
+        if abs(new_state) >= len(stack):
+            del stack[1:]
+        else:
+            del stack[new_state:]
+    else:
+        stack.append(stack[-1])
+
+
+_CONTEXT = 240
+
+
+def _end_of(text: str) -> str:
+    """Return the last lines of ``text`` from one on that probably begins a statement."""
+    if len(text) <= _CONTEXT:
+        return text
+    start = text.find("\n", len(text) - _CONTEXT) + 1
+    at = start
+    while at < len(text) - 1:
+        if not text[at].isspace() and text[at] not in ")]}\"'*":
+            return text[at:]
+        at = text.find("\n", at) + 1
+        if not at:
+            break
+    return text[start:]

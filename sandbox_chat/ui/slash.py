@@ -1,0 +1,78 @@
+"""Commands that are typed: ``/help``. They are actions of the one table, under a word of their own. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sandbox_chat.ui.actions import Action, all_actions
+
+_WORDS: dict[str, tuple[str, str]] = {
+    "attach": ("chat.attach", "FILE [PATH]"),
+    "commands": ("app.palette", ""),
+    "copy": ("transcript.copy", ""),
+    "cost": ("chat.cost", ""),
+    "edit": ("composer.edit", ""),
+    "end": ("chat.end", ""),
+    "find": ("chat.find", ""),
+    "help": ("app.help", ""),
+    "history": ("composer.search", ""),
+    "model": ("chat.model", "[NAME]"),
+    "picture": ("chat.picture", ""),
+    "quit": ("app.leave", ""),
+    "theme": ("app.theme", ""),
+    "tools": ("chat.tools", ""),
+}
+"""Word of a command: the name of its action, and what may stand after it. Brackets: it may be left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlashCommand:
+    """A command: its word without the stroke, its action, and what may stand after it."""
+
+    word: str
+    action: Action
+    argument: str
+
+    @property
+    def title(self) -> str:
+        """Its name for people."""
+        return self.action.title
+
+
+def commands() -> list[SlashCommand]:
+    """Return all commands, by their words."""
+    actions = all_actions()
+    return [
+        SlashCommand(word, actions[name], argument)
+        for word, (name, argument) in _WORDS.items()
+        if name in actions
+    ]
+
+
+def offered(word: str) -> list[SlashCommand]:
+    """Return the commands that fit to the beginning of a word, else to a part of it."""
+    every = commands()
+    wanted = word.lower()
+    return [item for item in every if item.word.startswith(wanted)] or [
+        item for item in every if len(wanted) > 1 and wanted in item.word
+    ]
+
+
+def parse(text: str) -> tuple[SlashCommand, str] | None:
+    """Return the command that ``text`` is, and what stands after it; ``None`` for a prompt.
+
+    A command is one line. Words after one that takes nothing make it a prompt.
+    """
+    if not text.startswith("/") or "\n" in text:
+        return None
+    word, _, rest = text[1:].partition(" ")
+    found = next((item for item in commands() if item.word == word), None)
+    rest = rest.strip()
+    if found is None or (rest and not found.argument):
+        return None
+    return found, rest
+
+
+def unescaped(text: str) -> str:
+    """Return a typed prompt without its escape: ``//help`` sends ``/help`` to the model."""
+    return text[1:] if text.startswith("//") and parse(text[1:]) else text

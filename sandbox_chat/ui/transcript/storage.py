@@ -1,0 +1,94 @@
+"""Moves texts of a long transcript to disk and back, in threads; decisions and changes are made on the loop."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from .blocks import Block
+from .keeper import Keeper
+from .spill import Spill, Ticket
+
+
+class Storage:
+    """``later`` calls a function on the loop, from any thread; ``arrived`` is called with blocks that are readable again."""
+
+    def __init__(
+        self,
+        spill: Spill,
+        limit: int,
+        *,
+        later: Callable[..., Any],
+        arrived: Callable[[Sequence[Block]], None],
+    ) -> None:
+        """``limit``: characters that stay in memory."""
+        self.keeper = Keeper(limit)
+        self._spill = spill
+        self._later = later
+        self._arrived = arrived
+        self._wanted: dict[str, Block] = {}
+        self._writing = False
+        self._reading = False
+        self._failed = False
+
+    def note(self, blocks: Sequence[Block], indices: Iterable[int], needed: Callable[[int], bool]) -> None:
+        """Blocks came or changed; when they hold too much, those that are not ``needed`` go to disk."""
+        self.keeper.note(blocks, indices)
+        if self._writing or self._failed:
+            return
+        chosen = self.keeper.surplus(blocks, needed)
+        if not chosen:
+            return
+        self._writing = True
+        texts = [(index, blocks[index], blocks[index].revision, blocks[index].fetch()) for index in chosen]
+
+        def write() -> None:
+            done = [
+                (index, block, revision, self._spill.write(text)) for index, block, revision, text in texts
+            ]
+            with contextlib.suppress(RuntimeError):  # the program has ended
+                self._later(self._written, blocks, done, needed)
+
+        threading.Thread(target=write, name="transcript-out", daemon=True).start()
+
+    def _written(
+        self,
+        blocks: Sequence[Block],
+        done: Sequence[tuple[int, Block, int, Ticket | None]],
+        needed: Callable[[int], bool],
+    ) -> None:
+        self._writing = False
+        for index, block, revision, ticket in done:
+            if ticket is None:
+                self._failed = True  # there is no place for them: they stay in memory
+            elif block.revision == revision and not needed(index):
+                block.put_away(ticket)
+        self.note(blocks, [index for index, _, _, _ in done], needed)
+
+    def want(self, block: Block) -> None:
+        """A block is to be seen: read its text."""
+        if block.away:
+            self._wanted[block.id] = block
+            self._read()
+
+    def _read(self) -> None:
+        if self._reading or not self._wanted:
+            return
+        self._reading = True
+        wanted, self._wanted = list(self._wanted.values()), {}
+
+        def read() -> None:
+            texts = [(block, block.fetch()) for block in wanted]
+            with contextlib.suppress(RuntimeError):  # the program has ended
+                self._later(self._back, texts)
+
+        threading.Thread(target=read, name="transcript-in", daemon=True).start()
+
+    def _back(self, done: Sequence[tuple[Block, str]]) -> None:
+        self._reading = False
+        for block, text in done:
+            block.bring_back(text)
+        self._arrived([block for block, _ in done])
+        self._read()

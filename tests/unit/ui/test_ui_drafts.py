@@ -1,0 +1,118 @@
+"""The draft on disk: kept while a program lives, found again when it was killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+from sandbox_chat.ui.drafts import Drafts
+from sandbox_chat.ui.tokens import Part
+
+DRAFT = [Part("text", "look at "), Part("file", "/w/f.csv", "f.csv", 3), Part("paste", "a\nb")]
+
+KILLED = """
+import sys, time
+from pathlib import Path
+from sandbox_chat.ui.drafts import Drafts
+from sandbox_chat.ui.tokens import Part
+drafts = Drafts(Path(sys.argv[1]))
+drafts.save([Part("text", "first")])
+drafts.settle()
+drafts.save([Part("text", sys.argv[2]), Part("paste", "long")])
+drafts.settle()
+print("kept", flush=True)
+time.sleep(60)
+"""
+
+
+def killed(folder: Path, text: str) -> None:
+    """Run a program that keeps a draft, and kill it."""
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(folder), text], stdout=subprocess.PIPE, text=True
+    ) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "kept\n"
+        assert Drafts(folder).recover() == []  # it lives: its draft is its own
+        program.send_signal(signal.SIGKILL)
+
+
+def test_a_killed_program_leaves_its_draft_once(tmp_path: Path) -> None:
+    killed(tmp_path / "drafts", "unsent")
+    assert Drafts(tmp_path / "drafts").recover() == [[Part("text", "unsent"), Part("paste", "long")]]
+    assert Drafts(tmp_path / "drafts").recover() == []
+    assert list((tmp_path / "drafts").iterdir()) == []
+
+
+def test_several_are_found_newest_first(tmp_path: Path) -> None:
+    for age, text in ((100, "older"), (10, "newer")):
+        killed(tmp_path, text)
+        [kept] = [path for path in tmp_path.glob("*.json") if text in path.read_text()]
+        when = kept.stat().st_mtime - age
+        os.utime(kept, (when, when))
+        if age == 100:
+            for path in tmp_path.iterdir():
+                path.rename(path.with_name(path.name + ".aside"))
+    for path in tmp_path.glob("*.aside"):
+        path.rename(path.with_suffix(""))
+    assert [parts[0].text for parts in Drafts(tmp_path).recover()] == ["newer", "older"]
+
+
+def test_nobody_else_can_read_it_and_nothing_stays_after_the_end(tmp_path: Path) -> None:
+    drafts = Drafts(tmp_path / "drafts")
+    drafts.save([])
+    assert not (tmp_path / "drafts").exists()
+    drafts.save(DRAFT)
+    assert drafts.settle()
+    assert stat.S_IMODE((tmp_path / "drafts").stat().st_mode) == 0o700
+    [kept] = (tmp_path / "drafts").glob("*.json")
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert [Part(*part) for part in json.loads(kept.read_text())] == DRAFT
+    drafts.save([])
+    assert drafts.settle()
+    assert not kept.exists()
+    drafts.save(DRAFT)
+    drafts.close()
+    drafts.close()
+    assert list((tmp_path / "drafts").iterdir()) == []
+
+
+def test_after_a_failure_it_is_kept_for_the_next_run(tmp_path: Path) -> None:
+    drafts = Drafts(tmp_path)
+    drafts.save(DRAFT)
+    drafts.close(keep=True)
+    assert Drafts(tmp_path).recover() == [DRAFT]
+
+
+def test_what_was_saved_last_is_kept(tmp_path: Path) -> None:
+    drafts = Drafts(tmp_path)
+    for number in range(200):
+        drafts.save([Part("text", str(number))])
+    assert drafts.settle()
+    [kept] = tmp_path.glob("*.json")
+    assert json.loads(kept.read_text())[0][1] == "199"
+    drafts.close()
+
+
+def test_damaged_and_hostile_files_are_no_drafts(tmp_path: Path) -> None:
+    for name, body in {"a": "{", "b": '[["evil", "x", "", 0]]', "c": "[[1]]", "d": "\x00" * 9}.items():
+        (tmp_path / f"{name}.json").write_text(body)
+        (tmp_path / f"{name}.lock").touch()
+    (tmp_path / "e.json").write_text(json.dumps([["text", "x\x1b[2J\u202e", "", 0]]))
+    (tmp_path / "e.lock").touch()
+    (tmp_path / "f.lock").symlink_to(tmp_path / "nothing")
+    assert Drafts(tmp_path).recover() == [[Part("text", "x␛[2J<U+202E>")]]
+
+
+def test_a_folder_that_cannot_be_written_is_told_and_stops_nothing(tmp_path: Path) -> None:
+    (tmp_path / "drafts").write_text("a file")
+    drafts = Drafts(tmp_path / "drafts")
+    drafts.save(DRAFT)
+    assert drafts.settle()
+    assert "cannot be kept" in drafts.problem
+    assert drafts.recover() == []
+    drafts.close()
