@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import dataclasses
 import errno
-import gc
 import os
 import signal
 import sys
@@ -37,6 +36,7 @@ from sandbox_chat.ui.images import Images
 from sandbox_chat.ui.plain_bar import choose_bars
 from sandbox_chat.ui.private import QuietFailure, is_away, teach_alt_enter
 from sandbox_chat.ui.pump import Pump
+from sandbox_chat.ui.rest import Collector
 from sandbox_chat.ui.screens.chat import ChatScreen
 from sandbox_chat.ui.themes import after, name_of, themes
 from sandbox_chat.ui.tokens import written
@@ -48,11 +48,8 @@ if TYPE_CHECKING:
 LEAVE_WINDOW = 2.0
 """Seconds within which a second Ctrl+C leaves."""
 
-PAST_FREEZE = 1.0
-"""Seconds after which what was made of a past session is out of the collector's sight."""
-
-YOUNG_OBJECTS = 5_000
-"""New objects after which the collector looks at the young ones: drawing makes many that go by themselves."""
+REST = 1.0
+"""Seconds between two moments in which the collector of garbage may work."""
 
 CLOSE_EXTRA = 3.0
 """Seconds beyond the setting ``close_timeout`` after which the interface ends without the engine's word."""
@@ -128,6 +125,7 @@ class ChatApp(GuardedApp, CaretApp, QuietFailure, inherit_bindings=False):
         self._typed = typed
         self._clock = clock
         self._past = 0
+        self._collector = Collector()
         self._leaving = False
         self._leave_asked = float("-inf")
         self._signals: list[int] = []
@@ -224,11 +222,14 @@ class ChatApp(GuardedApp, CaretApp, QuietFailure, inherit_bindings=False):
             self.chat.typing()
         self.chat.engine.start()
         self.chat_screen.update_state()
-        # What exists now stays: the collector need not look at it again, its pauses are the longest stalls.
-        # It was off until here (see start.py).
-        gc.freeze()
-        gc.set_threshold(YOUNG_OBJECTS, 20, 20)
-        gc.enable()
+        self._collector.begin()
+        self.set_interval(REST, self._rest)
+
+    def _rest(self) -> None:
+        now = time.monotonic()
+        if self.chat.busy:
+            self._collector.stir(now)
+        self._collector.rest(now)
 
     # -- events ------------------------------------------------------------------------------------------
 
@@ -248,8 +249,7 @@ class ChatApp(GuardedApp, CaretApp, QuietFailure, inherit_bindings=False):
     def _deliver(self, batch: list[Event]) -> None:
         past = min(self._past, len(batch))
         self._past -= past
-        if past and not self._past:
-            self.set_timer(PAST_FREEZE, gc.freeze)  # a long past stays, like what was there at the start
+        self._collector.stir(time.monotonic())
         if self._shown:
             self.chat_screen.deliver(batch, past)
         else:
@@ -304,6 +304,8 @@ class ChatApp(GuardedApp, CaretApp, QuietFailure, inherit_bindings=False):
 
     async def on_event(self, event: events.Event) -> None:
         """Any other key between the two that leave says that the first was not meant to begin it."""
+        if isinstance(event, events.InputEvent):
+            self._collector.stir(time.monotonic())
         if isinstance(event, events.Key) and event.key not in keys_of("app.ask_leave"):
             self._leave_asked = float("-inf")
         await super().on_event(event)
@@ -351,6 +353,7 @@ class ChatApp(GuardedApp, CaretApp, QuietFailure, inherit_bindings=False):
     def on_unmount(self) -> None:
         """Let go of the loop's signals."""
         self.pump.detach()
+        self._collector.end()
         loop = asyncio.get_running_loop()
         for number in self._signals:
             loop.remove_signal_handler(number)

@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 from sandbox_chat.events import Event
 
-INTERVAL = 0.05
-"""Seconds between two flushes at least: twenty a second read as smooth and leave the loop free for keys."""
+INTERVAL = 0.04
+"""Seconds between two flushes at least: twenty-five a second read as smooth and leave the loop free for keys."""
 
 BURST = 250
 """Events delivered in one flush at most, so that the replay of a long session does not stop the keys."""

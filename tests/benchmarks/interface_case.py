@@ -101,6 +101,7 @@ class OneApp(App[None]):
         await asyncio.sleep(0.7)
         gc.collect()
         gc.freeze()
+        gc.disable()  # the application collects while the user rests
         await self._job(self, self._widget)
         self.exit()
 
@@ -183,6 +184,7 @@ def stream(who: str, kind: str = "mixed", size: int = 100_000) -> dict[str, Any]
             flushes=len(spent),
             flush_p95=spent[int(len(spent) * 0.95)] if spent else None,
             flush_max=spent[-1] if spent else None,
+            flush_top=spent[-10:],
         )
 
     if who == "ours":

@@ -47,6 +47,14 @@ _TOKENS = {
     "Generic.Heading": "keyword",
     "Generic.Subheading": "keyword",
 }
+_SAMPLE = [
+    "def f(x): # 1",
+    "    return \"a\" + f'{x:>2}' + 1.5",
+    "{ key: [1, true] } /* b */ <p>",
+    "SELECT a FROM b;",
+    "import c.d as e",
+]
+"""Code that takes a lexer through its usual states."""
 _COMMON = ("python", "pytb", "bash", "json", "javascript", "sql", "html", "yaml", "toml", "diff")
 
 Line = tuple[Run, ...]
@@ -75,6 +83,7 @@ def warm_lexers() -> None:
         lexer = lexer_for(name)
         if lexer is not None:
             list(lexer.get_tokens("x = 1\n"))
+            Lexing(name).add(_SAMPLE)
 
 
 @lru_cache(maxsize=1024)
@@ -186,7 +195,7 @@ class Lexing:
         """
         from pygments.token import Comment, Error, Whitespace
 
-        tables = lexer._tokens
+        kind: Any = type(lexer)
         stack = self._stack
         pos, end = 0, len(text)
         while pos < end:
@@ -197,27 +206,92 @@ class Lexing:
                 yield Comment.Multiline, text[pos:stop]
                 pos = stop
                 continue
-            for match_at, action, new_state in tables[stack[-1]]:
-                match = match_at(text, pos)
-                if not match:
-                    continue
-                if action is not None:
-                    if type(action) is type(Comment):
-                        yield action, match.group()
-                    else:
-                        for _, kind, value in action(lexer, match):
-                            yield kind, value
-                pos = match.end()
-                if new_state is not None:
-                    _change(stack, new_state)
-                break
-            else:
+            found = _first(_rules(kind, stack[-1]), text, pos)
+            if found is None:
                 if text[pos] == "\n":
                     stack[:] = ["root"]
                     yield Whitespace, "\n"
                 else:
                     yield Error, text[pos]
                 pos += 1
+                continue
+            match, action, new_state = found
+            if action is not None:
+                if type(action) is type(Comment):
+                    yield action, text[pos : match.end()]
+                else:
+                    for _, token, value in action(lexer, match):
+                        yield token, value
+            pos = match.end()
+            if new_state is not None:
+                _change(stack, new_state)
+
+
+_NOT_TOGETHER = re.compile(r"\\[1-9]|\(\?(?:P|\(|[aiLmsux]+[-)])")
+"""References to groups, named groups and flags: a pattern with one of them is not put together with others."""
+
+_Rule = tuple[Any, Any, Any]
+_Rules = list[tuple[Any, list[_Rule]]]
+
+
+@lru_cache(maxsize=512)
+def _rules(lexer: Any, state: str) -> _Rules:
+    """Return a state's rules, neighbours put together to one pattern each, which finds the first that matches.
+
+    A state has some thirty rules, and trying them one by one is what lexing takes its time for.
+    """
+    together: _Rules = []
+    row: list[_Rule] = []
+
+    def close() -> None:
+        if row:
+            together.append((_joined([rule[0].__self__ for rule in row]), list(row)))
+            row.clear()
+
+    for rule in lexer._tokens[state]:
+        pattern = getattr(rule[0], "__self__", None)
+        if not isinstance(pattern, re.Pattern) or _NOT_TOGETHER.search(pattern.pattern):
+            close()
+            together.append((None, [rule]))
+            continue
+        if row and row[0][0].__self__.flags != pattern.flags:
+            close()
+        row.append(rule)
+    close()
+    return together
+
+
+def _joined(patterns: list[re.Pattern[str]]) -> Any:
+    """Return ``match`` of one pattern for all, whose last closed group tells which it was; ``None``: try each."""
+    if len(patterns) < 2:
+        return None
+    groups = [f"(?P<r{number}>{pattern.pattern})" for number, pattern in enumerate(patterns)]
+    verbose = "\n|" if patterns[0].flags & re.VERBOSE else "|"
+    try:
+        return re.compile(verbose.join(groups), patterns[0].flags & ~re.DEBUG).match
+    except (re.error, OverflowError):
+        return None
+
+
+def _first(rules: _Rules, text: str, pos: int) -> _Rule | None:
+    """Return match, action and new state of the first rule that matches at ``pos``."""
+    for joined, row in rules:
+        if joined is not None:
+            hit = joined(text, pos)
+            if hit is None:
+                continue
+            match_at, action, new_state = row[int(hit.lastgroup[1:])]
+            # A plain token needs only the end; groups are counted within the rule's own pattern.
+            return (
+                (match_at(text, pos) if callable(action) and not isinstance(action, tuple) else hit),
+                action,
+                new_state,
+            )
+        for match_at, action, new_state in row:
+            match = match_at(text, pos)
+            if match:
+                return match, action, new_state
+    return None
 
 
 _COMMENTS = (("/*", "*/"), ("<!--", "-->"), ("(*", "*)"), ("{-", "-}"))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sandbox_chat.events import Event
     from sandbox_chat.ui.pictures import Painter
 
-FLUSH = 0.05
+FLUSH = 0.04
 """Shortest time in seconds between two drawings while events stream: twenty a second look fluent."""
 FLUSH_SHARE = 4
 """A drawing may take one part in so many of the time: what is costly is drawn less often, keys stay quick."""
