@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from sandbox_chat.ui.app import ChatApp
     from sandbox_chat.ui.controller import EngineLike
 
-FRAMES_PER_SECOND = "120"
-"""Textual's default of 60 lets a key wait 16 ms for its frame; 120 halves that and is free when idle."""
+FRAMES_PER_SECOND = "240"
+"""Textual's default of 60 lets a key wait 16 ms for its frame; this lets it wait 4, and is free when idle."""
+
+SWITCH_SECONDS = 0.001
+"""Python's default lets a thread keep the interpreter for 5 ms; a key would wait so long for the engine's thread."""
 
 
 def make_engine(
@@ -39,6 +42,7 @@ def run_terminal(settings: Settings, *, resume: str | None = None) -> int:
     # Importing and laying out makes no garbage, and looking for some takes a quarter of the time to the
     # first frame. The application turns the collector on again when the engine starts.
     gc.disable()
+    sys.setswitchinterval(SWITCH_SECONDS)
     probe = Probe()
     probe.start()
     try:

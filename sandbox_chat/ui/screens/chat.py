@@ -74,6 +74,7 @@ class ChatScreen(Prompting, Picturing, ReadingScreen):
         self._clock = clock
         self._past_timer: Timer | None = None
         self._frame = 0
+        self._tick_due = False
 
     def compose(self) -> ComposeResult:
         """Lay out the panes."""
@@ -121,7 +122,9 @@ class ChatScreen(Prompting, Picturing, ReadingScreen):
     def deliver(self, batch: Sequence[Event], past: int = 0) -> None:
         """Show events; the first ``past`` of them are replayed from the journal."""
         self.chat.apply(batch, past=past)
-        self.transcript.feed(batch)
+        self.transcript.feed(batch, paced=True)
+        if self._tick_due:
+            self._draw_tick()
         if past < len(batch):
             self.update_state()
         elif self._past_timer is None:  # a long past comes in many batches; the panes need not show each
@@ -155,11 +158,19 @@ class ChatScreen(Prompting, Picturing, ReadingScreen):
         )
 
     def _tick(self) -> None:
+        # While events come, the next batch of them draws it too: two frames would cost twice.
+        if self.chat.state.activity in ("writing", "coding") and self._alive and not self._tick_due:
+            self._tick_due = True
+        else:
+            self._draw_tick()
+
+    def _draw_tick(self) -> None:
+        self._tick_due = False
         self._frame += 1
         self.status.tick()
         spinner = "" if self.settings.reduced_motion else formats.spinner(self._frame)
         self.tool_pane.tick(spinner)
-        self.transcript.spin()  # in the same frame: two of them would cost twice
+        self.transcript.spin()
         if not self._alive:
             self._timer.pause()
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sandbox_chat.ui.pictures import Painter
 
 FLUSH = 0.04
-"""Shortest time in seconds between two drawings while events stream: twenty a second look fluent."""
+"""Shortest time in seconds between two drawings while events stream: twenty-five a second look fluent."""
 FLUSH_SHARE = 4
 """A drawing may take one part in so many of the time: what is costly is drawn less often, keys stay quick."""
 FLUSH_MOST = 0.5
@@ -116,11 +116,18 @@ class TranscriptSurface(ScrollView):
         """True while there is nothing to see."""
         return not self.transcript.blocks
 
-    def feed(self, events: Sequence[Event]) -> None:
-        """Take events and draw soon: at once, or a moment after the last time."""
+    def feed(self, events: Sequence[Event], *, paced: bool = False) -> None:
+        """Take events and draw soon: at once, or a moment after the last time.
+
+        ``paced``: the caller gathers events itself, so that they are drawn at once unless drawing is slow.
+        """
         for event in events:
             self.transcript.apply(event)
-        if self.transcript.changed:
+        if not self.transcript.changed:
+            return
+        if paced and self._interval <= FLUSH:
+            self._flush()
+        else:
             self._schedule()
 
     def clear(self) -> None:
@@ -403,7 +410,9 @@ class TranscriptSurface(ScrollView):
         changed = [self.transcript.index(block) for block in self._in_sight() if block.live]
         if changed:
             self._layout.changed(changed, counted=False)
-        self._paint()
+            self._paint()
+        elif self._spinner is not None:
+            self._spinner.pause()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Something else (Textual's own scrolling) moved the view."""
