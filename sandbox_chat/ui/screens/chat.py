@@ -10,7 +10,6 @@ from typing import ClassVar
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Static
@@ -31,6 +30,7 @@ from sandbox_chat.ui.widgets.ask import GRACE, AskBox
 from sandbox_chat.ui.widgets.composer import Composer
 from sandbox_chat.ui.widgets.cost import CostPane
 from sandbox_chat.ui.widgets.find import FindBar
+from sandbox_chat.ui.widgets.ground import Ground, GroundColumn, GroundRow
 from sandbox_chat.ui.widgets.hint import Hint, Unseen, examples
 from sandbox_chat.ui.widgets.pick_list import PickList
 from sandbox_chat.ui.widgets.splitter import Splitter
@@ -51,7 +51,7 @@ STILL_TICK = 1.0
 """The same with reduced motion: only the seconds go on."""
 
 
-class ChatScreen(Prompting, Picturing, ReadingScreen):
+class ChatScreen(Ground, Prompting, Picturing, ReadingScreen):
     """The main screen. ``deliver`` takes the engine's events on the terminal's loop."""
 
     is_chat = True
@@ -80,8 +80,8 @@ class ChatScreen(Prompting, Picturing, ReadingScreen):
         """Lay out the panes."""
         yield TitleBar(self.settings, self.chat.state, id="title")
         yield TabRow([(pane, tr(f"panes.{pane}")) for pane in ("chat", "tools", "cost")], id="tabs")
-        with Horizontal(id="body"):
-            with Vertical(id="chat"):
+        with GroundRow(id="body"):
+            with GroundColumn(id="chat"):
                 yield Hint(self.settings, id="hint")
                 yield TranscriptView(
                     motion=not self.settings.reduced_motion,
@@ -91,7 +91,7 @@ class ChatScreen(Prompting, Picturing, ReadingScreen):
                 )
                 yield Unseen(id="unseen")
             yield Splitter(id="splitter")
-            with Vertical(id="side"):
+            with GroundColumn(id="side"):
                 yield ToolPane(
                     self.chat.state, self._clock, self.images.make_pager, self.images.show, id="tool-pane"
                 )
@@ -100,7 +100,7 @@ class ChatScreen(Prompting, Picturing, ReadingScreen):
         yield Waiting(self.chat, id="waiting")
         yield (picks := PickList(id="picks"))
         yield FindBar(id="find")
-        with Horizontal(id="prompt"):
+        with GroundRow(id="prompt"):
             yield Static(Content(glyph("prompt")), id="prompt-sign")
             yield Composer(self.history, self.settings, picks, id="composer")
         yield StatusBar(self.chat, self._clock, still=self.settings.reduced_motion, id="status")
