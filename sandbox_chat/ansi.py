@@ -42,6 +42,9 @@ _UNFINISHED = re.compile(
 _ACTS = re.compile(r"[\r\x08\x1b\x9b\x9d]")
 _STEPS = re.compile(r"[\x08\x1b\x9b\x9d]")
 _COLOUR = re.compile(r"(?:\x1b\[|\x9b)[0-9:;]*m")
+_SGR = re.compile(r"(?:\x1b\[|\x9b)([0-9:;]{0,64})m")
+_NO_SGR = re.compile(r"\r(?!\n)|[\x08\x9d]|\x1b(?!\[[0-9:;]{0,64}m)|\x9b(?![0-9:;]{0,64}m)")
+"""What may do more than colour the text that follows the last."""
 _start, _end = itemgetter(0), itemgetter(1)
 
 
@@ -140,7 +143,19 @@ class Output:
             if text:
                 self._write(clean(text))
             return
-        for match in _TOKEN.finditer(text):
+        place = 0
+        while place < len(text):
+            found = _NO_SGR.search(text, place)
+            stop = found.start() if found is not None else len(text)
+            if stop - place > LINE_LIMIT and self._at_end and (cut := _reached(text, place, stop)) > place:
+                self._write_coloured(text[place:cut])
+                place = cut
+            place = self._read_tokens(text, place, stop)
+
+    def _read_tokens(self, text: str, place: int, stop: int) -> int:
+        """Read from ``place`` to what begins at ``stop``, that included; returns where it ends."""
+        for match in _TOKEN.finditer(text, place):
+            place = match.end()
             if match[1] is not None:
                 self._write(clean(match[1]))
             elif match[2] is not None:
@@ -152,6 +167,9 @@ class Output:
                 self._act(match[4], match[3])
             elif match[5] is not None:
                 self._write(clean(match[5]))
+            if place > stop:
+                break
+        return place
 
     def _act(self, what: str, given: str) -> None:
         number = int(given[:4]) if given[:4].isdecimal() else 0
@@ -195,9 +213,34 @@ class Output:
         if self._changed is None or (row, column) < self._changed:
             self._changed = (row, column)
 
+    @property
+    def _at_end(self) -> bool:
+        return self._row == len(self._lines) - 1 and self._column == len(self._lines[-1].text)
+
+    def _write_coloured(self, text: str) -> None:
+        """Write what no cursor reaches any more of a text in which only colours change."""
+        parts = _SGR.split(text.replace("\r\n", "\n"))  # texts, and between them what colours the next
+        plain = "".join(parts[::2])
+        if not plain.isascii() or clean(plain) != plain:
+            parts[::2] = map(clean, parts[::2])
+            plain = "".join(parts[::2])
+        state, size = self._state, len(parts[0])
+        spans = [(0, size, self._style)] if self._style and size else []
+        for given, part in zip(parts[1::2], parts[2::2], strict=True):
+            state = after(state, given)
+            if part:
+                start, size = size, size + len(part)
+                if (style := words(*state)) and len(spans) < SPANS:
+                    if spans and spans[-1][1:] == (start, style):
+                        start = spans.pop()[0]
+                    spans.append((start, size, style))
+        self._collect()
+        self._ready = joined(self._ready, Piece(plain, 0, tuple(spans)))
+        self._begin()
+        self._state, self._style = state, words(*state)
+
     def _write(self, text: str) -> None:
-        last = self._row == len(self._lines) - 1 and self._column == len(self._lines[-1].text)
-        if last and (len(text) > LINE_LIMIT or self._column > LINE_LIMIT):
+        if self._at_end and (len(text) > LINE_LIMIT or self._column > LINE_LIMIT):
             cut = _cut(text)
             self._collect()
             self._ready = joined(self._ready, Piece(text[:cut], 0, self._span(cut)))
@@ -303,13 +346,17 @@ def clip(
     ]
 
 
+def _reached(text: str, start: int, stop: int) -> int:
+    """Return where the last lines of a part of a text begin that the cursor can go back to; ``start`` if all can be."""
+    for _ in range(LINES):
+        stop = text.rfind("\n", start, stop)
+        if stop < 0:
+            return start
+    return stop + 1
+
+
 def _cut(text: str) -> int:
     """Return where the part of a long text ends that no cursor reaches any more."""
-    place = len(text)
-    for _ in range(LINES):
-        place = text.rfind("\n", 0, place)
-        if place < 0:
-            break
-    place += 1
+    place = _reached(text, 0, len(text))
     last = text.rfind("\n") + 1
     return len(text) if len(text) - last > LINE_LIMIT else place if place else last

@@ -259,9 +259,11 @@ def _like_id(word: str) -> bool:
 
 
 def say(text: str) -> None:
-    """Print one line on stderr, if there is still somebody to read it."""
+    """Print one line on stderr, clean, if there is still somebody to read it."""
+    from sandbox_chat.text import clean
+
     try:
-        sys.stderr.write(f"{PROGRAM}: {text}\n")
+        sys.stderr.write(f"{PROGRAM}: {clean(text)}\n")
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
         return

@@ -23,7 +23,8 @@ def build(settings: Settings, *, base: str, wheels: str, tag: str, quiet: bool) 
             sys.stderr.flush()
 
     name = tag or docker_build.default_tag()
-    sys.stderr.write(f"Building the image {name} with {settings.docker_command}. This takes some minutes.\n")
+    begun = f"Building the image {name} with {settings.docker_command}. This takes some minutes."
+    sys.stderr.write(clean(begun) + "\n")
     sys.stderr.flush()
     try:
         with _leaving_on_signals():

@@ -181,9 +181,14 @@ class ToolOutput(Event):
 
 @dataclass(frozen=True, slots=True)
 class TextContent:
-    """Text in a tool's result."""
+    """Text in a tool's result.
+
+    ``titles`` are the places at which its parts begin, where more lines look like the title of one than are;
+    ``None``: all that look so are.
+    """
 
     text: str
+    titles: tuple[int, ...] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,7 +439,8 @@ def to_json(event: Event) -> str:
 def content_dict(part: Content) -> dict[str, Any]:
     """Return the JSON form of a part of a result."""
     if isinstance(part, TextContent):
-        return {"type": "text", "text": part.text}
+        said = {} if part.titles is None else {"titles": list(part.titles)}
+        return {"type": "text", "text": part.text, **said}
     if isinstance(part, ImageContent):
         return {"type": "image", **dataclasses.asdict(part)}
     # ``text`` is for programs of an earlier version, which take what they do not know for text.
@@ -556,5 +562,8 @@ def _content(part: Mapping[str, Any]) -> Content | None:
         case "file":
             return FileContent(str(part["path"]), str(part["mime"]), int(part["size"]), str(part["title"]))
         case "text":
-            return TextContent(str(part["text"]))
+            titles = part.get("titles")
+            return TextContent(
+                str(part["text"]), None if titles is None else tuple(int(place) for place in titles)
+            )
     return TextContent(part["text"]) if isinstance(part.get("text"), str) else None

@@ -33,6 +33,11 @@ PASTE_GAP = 0.05
 LEAVE_WINDOW = 2.0
 """Seconds within which a second Ctrl+C at the prompt ends the program."""
 
+ALONE = frozenset({"/help", "/quit", "/exit", "/cost", "/code", "/output", "/history", "/clear"})
+"""Commands that are a line of their own."""
+WITH_WORDS = frozenset({"/attach", "/model"})
+"""Commands after which something stands."""
+
 
 class _Interrupted(Exception):
     """Ctrl+C while a line was being read."""
@@ -50,8 +55,8 @@ class Lines:
         self._edited = self.typed_by_hand and out is sys.stdout and out.isatty() and _edit_lines()
 
     def say(self, line: str) -> None:
-        """Write one line."""
-        self._out.write(line + "\n")
+        """Write one line. What a user gave and is told back has come by no border, so it is cleaned here."""
+        self._out.write(clean(line) + "\n")
         self._out.flush()
 
     def ask(self, question: str) -> str:
@@ -161,14 +166,15 @@ class Chat:
                 self._leave_asked()
                 continue
             if not self._command(text) and text.strip():
-                self._turn(clean(text).strip("\n"))
+                self._turn(clean(_unescaped(text)).strip("\n"))
 
     def _introduce(self) -> None:
         settings = self.settings
         model = tr("linear.model", model=settings.model) if settings.model else tr("linear.default_model")
         kind = settings.sandbox
         place = {"off": "linear.no_sandbox", "unsafe-local": "linear.unsafe"}.get(kind, "linear.sandbox")
-        where = f"{tr('linear.demo') if settings.demo else model}, {tr(place, kind=kind)}"
+        parts = [tr("linear.demo") if settings.demo else model, tr(place, kind=kind)]
+        where = tr("linear.comma").join(parts)
         self.lines.say(tr("linear.welcome", where=where))
 
     def _resumed(self) -> None:
@@ -279,9 +285,12 @@ class Chat:
     # -- commands --------------------------------------------------------------------------------------
 
     def _command(self, text: str) -> bool:
-        """Do what a line says that is a command, and no prompt; returns false for a prompt."""
+        """Do what a line says that is a command, and no prompt; returns false for a prompt.
+
+        Words after a command that takes nothing make it a prompt.
+        """
         word, _, rest = text.strip().partition(" ")
-        if not text.startswith("/") or "\n" in text:
+        if not text.startswith("/") or "\n" in text or (rest.strip() and word not in WITH_WORDS):
             return False
         match word:
             case "/help":
@@ -344,6 +353,11 @@ class Chat:
         for event in self._next():
             if isinstance(event, ev.Attached) and event.attach_id == wanted:
                 return
+
+
+def _unescaped(text: str) -> str:
+    """Return a prompt without its escape: ``//help`` sends ``/help``."""
+    return text[1:] if text[1:].partition(" ")[0].strip() in ALONE | WITH_WORDS else text
 
 
 def run(settings: Settings, *, resume: str | None = None) -> int:

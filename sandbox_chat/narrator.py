@@ -17,7 +17,7 @@ from sandbox_chat.plain import (
     tool_name,
 )
 from sandbox_chat.text import clean_line
-from sandbox_chat.words import tr
+from sandbox_chat.words import tr, tr_count
 
 LIVE_LINES = 200
 """Lines of one call's output that are read out as they come; all of it can be asked for afterwards."""
@@ -34,10 +34,12 @@ class Call:
     output: list[str] = field(default_factory=list)
     open: dict[str, str] = field(default_factory=dict)
     """The line of each stream that has not ended yet."""
+    answer: list[str] = field(default_factory=list)
+    """What it gave back beside its output: the result, or why it failed with the whole traceback."""
 
     def all_output(self) -> list[str]:
-        """Return every line, those that have not ended too."""
-        return [*self.output, *(line for line in self.open.values() if line)]
+        """Return every line, those that have not ended too, and the answer."""
+        return [*self.output, *(line for line in self.open.values() if line), *self.answer]
 
 
 class Narrator:
@@ -100,7 +102,8 @@ class Narrator:
         if self._demo:
             return tr("linear.no_cost")
         if self._unknown:
-            return tr("linear.part_cost", cost=cost_text(self._known), turns=self._unknown)
+            turns = tr_count("linear.turns", self._unknown)
+            return tr("linear.part_cost", cost=cost_text(self._known), turns=turns)
         return cost_text(self._known)
 
     def count(self, event: ev.TurnFinished) -> None:
@@ -184,7 +187,8 @@ class Narrator:
             if line:
                 call.open[stream] = ""
                 self._live(call, line)
-        for line in self._result(event, live=bool(call.output)):
+        call.answer = _answer_lines(event, live=bool(call.output))
+        for line in self._result(event, call.answer):
             self._aside(line)
         how = "interrupted" if event.interrupted else "failed" if event.is_error else "ok"
         reason = clean_line(error_line(event.content), 500) if how == "failed" else ""
@@ -193,14 +197,9 @@ class Narrator:
         for note in limit_notes(event.content):
             self._aside(f"  {clean_line(note, 500)}")
 
-    def _result(self, event: ev.ToolFinished, *, live: bool) -> Iterator[str]:
+    def _result(self, event: ev.ToolFinished, lines: list[str]) -> Iterator[str]:
         """Yield what a call gave back beside its output: text, pictures, tables, files."""
         if not event.is_error:
-            parts = all_sections(event.content)
-            texts = [
-                text for name, text in parts if name == "result" or (name in ("", "stdout") and not live)
-            ]
-            lines = [line for text in texts for line in text.splitlines()]
             yield from (f"  {line}" for line in lines[:RESULT_LINES])
             if len(lines) > RESULT_LINES:
                 yield tr("linear.more_lines", count=f"{len(lines) - RESULT_LINES:,}")
@@ -233,7 +232,17 @@ class Narrator:
         parts.append(tr("linear.tokens", read=f"{read:,}", written=f"{event.usage.output:,}"))
         if event.context.max > 0:
             parts.append(tr("linear.context", percent=round(100 * event.context.used / event.context.max)))
-        self._aside(tr("linear.turn", parts=", ".join(parts)))
+        self._aside(tr("linear.turn", parts=tr("linear.comma").join(parts)))
+
+
+def _answer_lines(event: ev.ToolFinished, *, live: bool) -> list[str]:
+    """Return the lines of an answer that were not told as output; of a failed call the reason and the traceback."""
+    wanted = {"result", "traceback", "error", "tool_error"} if event.is_error else {"result"}
+    if not live:
+        wanted |= {"", "stdout", "stderr"} if event.is_error else {"", "stdout"}
+    return [
+        line for name, text in all_sections(event.content) if name in wanted for line in text.splitlines()
+    ]
 
 
 def call_lines(call: Call, what: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from sandbox_chat.events import (
     ApprovalAnswered,
@@ -103,22 +103,31 @@ def last_line(text: str) -> str:
     return ""
 
 
-def sections(text: str) -> list[tuple[str, str]]:
+def sections(content: TextContent) -> list[tuple[str, str]]:
     """Return the parts of a tool's answer as ``(name, text)``; an answer without parts is one named ``""``."""
-    matches = list(_SECTION.finditer(text))
-    if not matches or matches[0].start() != 0:
-        return [("", text)]
-    out = []
-    for index, match in enumerate(matches):
-        end = matches[index + 1].start() if index + 1 < len(matches) else len(text)
-        body = (match.group(2) + text[match.end() : end]).strip("\n")
-        out.append((match.group(1), body))
-    return out
+    text = content.text
+    return [(name, text[start:end].strip("\n")) for name, start, end in places(content)]
+
+
+def places(content: TextContent) -> list[tuple[str, int, int]]:
+    """Return the parts of a tool's answer as ``(name, start, end)`` of what stands under each title."""
+    text, titles = content.text, content.titles
+    found = [match for match in _SECTION.finditer(text) if titles is None or match.start() in titles]
+    if not found or found[0].start() != 0:
+        return [("", 0, len(text))]
+    ends = [match.start() for match in found[1:]] + [len(text)]
+    return [(match[1], match.start(2), end) for match, end in zip(found, ends, strict=True)]
+
+
+def told_apart(text: str, titles: Collection[int]) -> TextContent:
+    """Return an answer whose parts begin at ``titles``, whatever else in it looks like the title of a part."""
+    looks = [match.start() for match in _SECTION.finditer(text)]
+    return TextContent(text, None if looks == list(titles) else tuple(titles))
 
 
 def all_sections(content: Iterable[Content]) -> list[tuple[str, str]]:
     """Return the parts of all texts of an answer."""
-    return [found for part in content if isinstance(part, TextContent) for found in sections(part.text)]
+    return [found for part in content if isinstance(part, TextContent) for found in sections(part)]
 
 
 def was_stopped(found: dict[str, str]) -> bool:
@@ -131,11 +140,25 @@ def error_line(content: Iterable[Content]) -> str:
     found = dict(all_sections(content))
     if was_stopped(found):
         del found["traceback"]
+    error = next(iter(_lines(found.get("error", ""))), "")
+    last = last_line(found.get("traceback", ""))
+    named = error.partition(":")[0] == last.partition(":")[0] and last != f"{error}:"
+    if last and error and not named:
+        return error  # the traceback ends within a long message, with the last of a group, or bare
     for name in ("tool_error", "traceback", "error", ""):
-        lines = [line.strip() for line in found.get(name, "").splitlines() if line.strip()]
-        if lines:
+        if lines := _lines(found.get(name, "")):
             return _TYPE.sub("", lines[0 if name == "tool_error" else -1])
     return ""
+
+
+def ends_with(traceback: str, error: str) -> bool:
+    """Whether the last lines of a traceback say the same as ``error``."""
+    end = traceback.rstrip().removesuffix(":")  # an error without a message
+    return f"\n{end}".endswith(f"\n{error.strip()}")
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def limit_notes(content: Iterable[Content]) -> list[str]:

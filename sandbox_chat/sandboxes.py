@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from sandbox_chat.text import clean_line
+from sandbox_chat.text import clean, clean_line
 
 if TYPE_CHECKING:
     from sandbox_chat.sandbox.remote import Remote
@@ -147,4 +147,4 @@ def _local(time: datetime | None) -> str:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"sandbox-chat: {text}\n")
+    sys.stderr.write(f"sandbox-chat: {clean(text)}\n")

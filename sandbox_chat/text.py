@@ -8,6 +8,7 @@ that can act on a terminal: what could is made visible, not dropped, so that a r
 * ``from_tool``: text of a tool's result that no program of ours made.
 * ``from_output``: the whole output of a program; ``ansi.Output`` reads it in pieces and keeps its colours.
 * ``from_file``: a file's text. ``from_paste``, ``from_clipboard``: what the user puts into the prompt.
+* ``from_key``: a character that is typed.
 * ``from_name``: names and titles: of files, models, sessions. One line.
 
 ``clean`` and ``clean_line`` are their core, and serve for words of libraries and of the system.
@@ -24,11 +25,12 @@ from sandbox_chat.signs import clean
 
 __all__ = [
     "ModelText", "bound", "bound_tail", "clean", "clean_line", "from_arguments", "from_clipboard", "from_file",
-    "from_model", "from_name", "from_output", "from_paste", "from_tool",
+    "from_key", "from_model", "from_name", "from_output", "from_paste", "from_tool",
 ]  # fmt: skip
 
 CONTEXT = 16
 """Characters before a piece that decide how its first ones are read."""
+_PICTURE = "\U0001f469"
 _LARGE = "[^\x00-\u218f\ue000-\uffff]"
 _CUT = re.compile(
     f"(?:\r|(?:\x1b\\[?|\x9b)[0-9;:]{{0,32}}|(?:{_LARGE}\ufe0f?\u200d)*{_LARGE}\ufe0f?\u200d?)\\Z"
@@ -75,6 +77,14 @@ def from_paste(text: str) -> str:
 def from_clipboard(text: str) -> str:
     """Return text of the clipboard, clean; some programs end theirs with a NUL."""
     return from_paste(text.rstrip("\0"))
+
+
+def from_key(character: str, before: str) -> str:
+    """Return a character that is typed after ``before``, clean. What is to come may be what a joiner joins to."""
+    if character.isascii():
+        return clean(character)
+    whole = clean(before[-CONTEXT:] + character + _PICTURE)
+    return character if whole.endswith(character + _PICTURE) else clean(character)
 
 
 def from_name(name: str, limit: int = 200) -> str:

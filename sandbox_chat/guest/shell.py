@@ -30,6 +30,8 @@ from .link import Link
 from .streams import settle
 
 TEXT_MIMES = ("text/plain", "text/html", "text/markdown", "text/latex", "image/svg+xml", "application/json")
+SCRIPT = "application/javascript"
+"""What draws into a page that was displayed before it, as bokeh does: sent as a page that is nothing else."""
 BYTE_MIMES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 MAX_TEXT = 1_000_000
 """Characters of one result's text; plain text beyond is cut, other kinds are left out."""
@@ -211,6 +213,8 @@ class Shell(InteractiveShell):
         """Send one result or display, without the kinds that nobody shows and within the limits."""
         text: dict[str, str] = {}
         parts: list[tuple[str, bytes]] = []
+        if isinstance(script := data.get(SCRIPT), str) and "text/html" not in data:
+            data = {**data, "text/html": "<script>" + script.replace("</script", "<\\/script") + "</script>"}
         for mime, value in data.items():
             if mime in BYTE_MIMES:
                 picture = _as_bytes(value)

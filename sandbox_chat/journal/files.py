@@ -140,7 +140,8 @@ def _clean_value(value: Any, folder: Path) -> Any:
         path = str(inside(folder, value.path))
         return ImageContent(path, clean(value.mime), value.width, value.height)
     if isinstance(value, TextContent):
-        return TextContent(clean(value.text))
+        text = clean(value.text)
+        return value if text == value.text else TextContent(text)
     if isinstance(value, FileContent):
         path = str(inside(folder, value.path))
         return FileContent(path, clean(value.mime), value.size, clean(value.title))

@@ -77,6 +77,9 @@ class Cell:
         text: dict[str, str] = {}
         sizes: list[list[Any]] = []
         blob = b""
+        if isinstance(script := message.get("javascript"), str) and message.get("html") is None:
+            script = script.replace("</script", "<\\/script")
+            message = {**message, "html": f"<script>{script}</script>"}  # as the local shell does
         for key, mime in _TEXT_KINDS.items():
             value = message.get(key)
             if value is None:

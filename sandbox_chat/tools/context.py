@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sandbox_chat.ansi import Piece
 from sandbox_chat.events import Choice, Content, FileContent, ImageContent, Stream, TextContent
+from sandbox_chat.plain import told_apart
 from sandbox_chat.settings import Settings
 from sandbox_chat.text import bound
 from sandbox_chat.tools.news import News
@@ -121,4 +122,5 @@ def text_outcome(text: str, *, limit: int, is_error: bool = False) -> ToolOutcom
     """Return an outcome of one text, the same for the model and the screen, cut to ``limit`` characters."""
     if len(text) > limit:
         text = bound(text, limit - CUT_ROOM)
-    return ToolOutcome((TextBlock(text),), (TextContent(text),), is_error=is_error)
+    shown = TextContent(text) if is_error else told_apart(text, ())
+    return ToolOutcome((TextBlock(text),), (shown,), is_error=is_error)

@@ -84,7 +84,7 @@ class _Reader(HTMLParser):
         """Columns of the index, which are not columns of the data frame."""
         self.full = False
         self._limits = (rows, columns, cell)
-        self._in_head = self._in_body = False
+        self._in_head = False
         self._row: list[str] | None = None
         self._cell: list[str] | None = None
         self._size = 0
@@ -98,7 +98,7 @@ class _Reader(HTMLParser):
         if tag == "thead":
             self._in_head, self._down = True, {}
         elif tag == "tbody":
-            self._in_head, self._in_body, self._down = False, True, {}
+            self._in_head, self._down = False, {}
         elif tag == "tr":
             self._end_row()
             self._row = None if self.full else []

@@ -25,28 +25,49 @@ _KINDS = (
 )
 _STYLED = re.compile(r'<table id="T_')
 _TITLE = re.compile(r"<title[^>]{0,200}>([^<]{1,300})</title>", re.I)
-_TAG = re.compile(r"<(?:link|meta)\b[^>]{0,2000}>|</?(?:html|head|body|div|span|p|br)\s*/?>", re.I)
+_TAG = re.compile(
+    r"<(?:link|meta)\b[^>]{0,2000}>|</?(?:html|head|body|div|span|p|br|table|thead|tbody|tr|th)\s*/?>"
+    r'|<table border="1" class="dataframe">|<tr style="text-align: right;">|<small>shape: \(0, 0\)</small>',
+    re.I,
+)
+"""What shows nothing by itself; the frame of a data frame without rows and columns too."""
 _BEGINS = re.compile(r"<(?:script|style)\b|<!--")
 _BARE = 4000
 """Characters outside scripts and styles above which a page surely has something to see."""
 _PLOTLY = "Plotly"
 _PLOTLY_SOURCE = re.compile(r"plotly\.js v[\d.]+|cdn\.plot\.ly|plotly-[\w.-]{0,60}\.js")
+_BOKEH_SOURCE = "_bokeh_onload_callbacks"
+_BOKEH_LOADING = 'class="bk-notebook-logo"'
+"""Stands in the sign that bokeh shows while its library is loaded."""
+_ROOT = re.compile(r'data-root-id="([\w-]{1,80})"')
+"""The place that a script of bokeh draws into."""
+_ROOT_ROOM = 10_000
 _KIND_ROOM = 300_000
 """Characters at the start and at the end of HTML that are searched for what made it."""
 
 
 @dataclass
 class Scripts:
-    """The library that a plot was shown with before: later ones come without it, and need it in the browser."""
+    """The libraries that plots were shown with before: later ones come without, and need them in the browser."""
 
     plotly: str = field(default="", repr=False)
+    bokeh: str = field(default="", repr=False)
 
     def whole(self, html: str) -> str:
         """Return ``html`` with the library that it needs before it."""
         ends = _ends(html)
         if self.plotly and _PLOTLY in ends and _PLOTLY_SOURCE.search(ends) is None:
             return f"{self.plotly}\n{html}"
+        if self.bokeh and _ROOT.search(ends):
+            return f"{self.bokeh}\n{html}"
         return html
+
+    def learn(self, html: str) -> None:
+        """Take a page that shows nothing, if it is a library."""
+        if _PLOTLY_SOURCE.search(html):
+            self.plotly = html
+        elif _BOKEH_SOURCE in html:
+            self.bokeh = html
 
 
 async def rich_contents(
@@ -69,7 +90,7 @@ def _gather(
     found: list[Content] = []
     notes: list[str] = []
     left_out = 0
-    for html, is_result in pages:
+    for html, is_result in _drawn(pages):
         if len(found) >= MOST:
             left_out += 1
             continue
@@ -82,15 +103,27 @@ def _gather(
             )
             if not frame.styled:
                 continue
-        elif _invisible(html):
-            if _PLOTLY_SOURCE.search(html) and len(html) <= settings.html_limit:
-                scripts.plotly = html
+        elif _invisible(html) or _BOKEH_LOADING in html:
+            if len(html) <= settings.html_limit:
+                scripts.learn(html)
             continue
         if problem := _keep(html, settings, save, scripts, found):
             notes.append(problem)
     if left_out:
         notes.append(f"{left_out} more tables and HTML results of this call are not shown.")
     return found, notes
+
+
+def _drawn(pages: Iterable[tuple[str, bool]]) -> list[tuple[str, bool]]:
+    """Put scripts behind the page before them when they draw into it."""
+    found: list[tuple[str, bool]] = []
+    for html, is_result in pages:
+        root = _ROOT.search(found[-1][0][:_ROOT_ROOM]) if found and html.startswith("<script>") else None
+        if root is not None and root[1] in html:
+            found[-1] = (f"{found[-1][0]}\n{html}", found[-1][1])
+        else:
+            found.append((html, is_result))
+    return found
 
 
 def _keep(html: str, settings: Settings, save: SaveFile, scripts: Scripts, found: list[Content]) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from sandbox_chat.ansi import Piece
-from sandbox_chat.events import Content, FileContent, TextContent
+from sandbox_chat.events import Content, FileContent
+from sandbox_chat.plain import told_apart
 from sandbox_chat.sandbox.base import Execution
 from sandbox_chat.text import bound, bound_tail, clean, from_output
 from sandbox_chat.tools.context import ImageBlock, TextBlock, ToolContext, ToolOutcome
@@ -29,6 +31,7 @@ WHOLE_OUTPUT = "whole output"
 """Title of the file that holds the output of a run whose answer was cut."""
 SHOWN_LIMIT = 2_000_000
 """Characters of output and displays that are looked at."""
+_NOTE = re.compile(r"(?<=\n)\[note\] ")
 MARKER_ROOM = 100
 """Characters that a section's title and the line about what was cut may take."""
 
@@ -67,14 +70,17 @@ async def run_code(context: ToolContext, call_id: str, arguments: dict[str, Any]
     where = _kept_words(keeper)
     if where:
         notes.append(CUT_NOTE)
-    text = sections(execution, timeout=timeout, limit=settings.text_limit, notes=notes)
+    text, titles = answer(execution, timeout=timeout, limit=settings.text_limit, notes=notes)
     if kept is not None:
         pictures.append(FileContent(str(kept.path), "text/plain", kept.size, WHOLE_OUTPUT))
     rich, said = await rich_contents(execution.outputs, settings, context.save_file, context.scripts)
-    shown = "".join([text, *(f"\n[note] {note}" for note in [*([where] if where else []), *said])])
+    shown = text
+    for note in [*([where] if where else []), *said]:
+        titles.append(len(shown) + 1)
+        shown += f"\n[note] {note}"
     return ToolOutcome(
         (TextBlock(text), *blocks),
-        (TextContent(shown), *pictures, *rich),
+        (told_apart(shown, titles), *pictures, *rich),
         is_error=not execution.ok,
         interrupted=execution.stopped == "interrupted",
     )
@@ -108,9 +114,17 @@ def _kept_words(keeper: OutputKeeper | None) -> str:
 
 
 def sections(execution: Execution, *, timeout: int, limit: int, notes: list[str] | None = None) -> str:
+    """Return the text of ``answer``."""
+    return answer(execution, timeout=timeout, limit=limit, notes=notes)[0]
+
+
+def answer(
+    execution: Execution, *, timeout: int, limit: int, notes: list[str] | None = None
+) -> tuple[str, list[int]]:
     """Return the answer's text: ``[success]`` and then each section that is not empty, at most ``limit`` characters.
 
-    When all do not fit, short sections stay whole and the long ones share what is left.
+    When all do not fit, short sections stay whole and the long ones share what is left. With it come the places at
+    which the sections begin: output may hold lines that look like their titles.
     """
     parts = {name: text for name, text in _parts(execution, timeout) if text.strip()}
     parts["traceback"] = bound_tail(parts.get("traceback", ""), TRACEBACK_LIMIT)
@@ -121,11 +135,13 @@ def sections(execution: Execution, *, timeout: int, limit: int, notes: list[str]
     head = f"[success] {execution.ok}"
     room = max(limit - len(head) - len(tail) - MARKER_ROOM * len(parts), 0)
     shares = _share({name: len(text) for name, text in parts.items()}, room)
-    body = ""
+    whole, titles = head, [0]
     for name, text in parts.items():
         cut = bound_tail if name == "traceback" else bound
-        body += f"\n[{name}]\n{cut(text, shares[name])}"
-    return head + body + tail
+        titles.append(len(whole) + 1)
+        whole += f"\n[{name}]\n{cut(text, shares[name])}"
+    titles += [len(whole) + match.start() for match in _NOTE.finditer(tail)]
+    return whole + tail, titles
 
 
 def _parts(execution: Execution, timeout: int) -> Iterator[tuple[str, str]]:

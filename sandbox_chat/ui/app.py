@@ -34,7 +34,7 @@ from sandbox_chat.ui.guard import GuardedApp
 from sandbox_chat.ui.history import History
 from sandbox_chat.ui.images import Images
 from sandbox_chat.ui.plain_bar import choose_bars
-from sandbox_chat.ui.private import QuietFailure, is_away, teach_alt_enter
+from sandbox_chat.ui.private import QuietFailure, forgive_bytes, is_away, shield_pastes, teach_alt_enter
 from sandbox_chat.ui.pump import Pump
 from sandbox_chat.ui.rest import Collector
 from sandbox_chat.ui.screens.chat import ChatScreen
@@ -118,6 +118,7 @@ class ChatApp(GuardedApp, CaretApp, QuietFailure, inherit_bindings=False):
         self.images = Images(settings, info)
         self.pump = Pump(self._deliver)
         self.signal_code = 0
+        self.unsent = ""
         self.refused: Exception | None = None
         self._make_engine = make_engine
         self._resume = resume
@@ -138,6 +139,8 @@ class ChatApp(GuardedApp, CaretApp, QuietFailure, inherit_bindings=False):
         if settings.reduced_motion:
             self.animation_level = "none"
         teach_alt_enter()
+        shield_pastes()
+        forgive_bytes(self.driver_class)
 
     # -- beginning ---------------------------------------------------------------------------------------
 
@@ -331,7 +334,10 @@ class ChatApp(GuardedApp, CaretApp, QuietFailure, inherit_bindings=False):
             return
         self._leaving = True
         with contextlib.suppress(Exception):  # what is unsent is kept if it can be; leaving goes on
-            for prompt in (*self.chat.waiting, self.chat_screen.composer.draft):
+            composer = self.chat_screen.composer
+            composer.keep_now()
+            self.unsent = composer.unsent
+            for prompt in (*self.chat.waiting, self.unsent):
                 self.prompts.add(prompt)
         if self.chat.engine is None:
             self.exit(self.signal_code)

@@ -158,8 +158,3 @@ class PartialArguments:
         else:
             self._key = self._string.text
         self._string = None
-
-
-def partial_arguments(draft: str) -> dict[str, str]:
-    """Return the text arguments in a piece of JSON that is still being written, as far as they came."""
-    return PartialArguments(draft).texts

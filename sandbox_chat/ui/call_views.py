@@ -25,9 +25,9 @@ def plain_lines(text: str, names: tuple[str, ...] = ()) -> list[Row]:
 
 def code_lines(text: str, language: str, failing: int = 0) -> list[Row]:
     """Return code highlighted, the line number ``failing`` marked (0: none). Slow for long code: not for the loop."""
-    from sandbox_chat.ui.markdown.highlight import highlight
+    from sandbox_chat.ui.markdown.highlight import THREAD_SECONDS, highlight
 
-    lines: list[Row] = list(highlight(text.rstrip("\n"), language))
+    lines: list[Row] = list(highlight(text.rstrip("\n"), language, THREAD_SECONDS))
     if 0 < failing <= len(lines):
         lines[failing - 1] = [run._replace(names=(*run.names, "code-mark")) for run in lines[failing - 1]]
     return lines

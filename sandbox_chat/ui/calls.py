@@ -13,6 +13,7 @@ from sandbox_chat.ansi import Piece, clip, joined
 from sandbox_chat.plain import tool_name
 from sandbox_chat.sgr import Styles
 from sandbox_chat.ui.arguments import PartialArguments
+from sandbox_chat.words import tr
 
 ToolStatus = Literal["writing", "running", "ok", "failed", "interrupted"]
 
@@ -116,8 +117,10 @@ class OutputBuffer:
 
     def parts(self) -> list[Part]:
         """Return the output; a part of the stream ``note`` says what was cut."""
-        note = [Part("note", f"\n[… {self.cut:,} characters cut …]\n")] if self.cut else []
-        return [*self.head, *note, *self.tail]
+        if not self.cut:
+            return [*self.head, *self.tail]
+        said = tr("cards.cut", count=f"{self.cut:,}")
+        return [*self.head, Part("note", f"\n{said}\n"), *self.tail]
 
     def text(self) -> str:
         """Return the output as one text."""

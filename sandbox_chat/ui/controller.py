@@ -12,6 +12,7 @@ from typing import Protocol
 
 from sandbox_chat.events import Event, SessionFinished, Sink, TurnFinished, TurnStarted
 from sandbox_chat.settings import Settings
+from sandbox_chat.text import from_name
 from sandbox_chat.ui.state import ChatState
 from sandbox_chat.words import tr
 
@@ -131,7 +132,7 @@ class Chat:
         """Use another model from the next turn on."""
         if self.engine is not None:
             self.engine.set_model(name)
-            self.state.model = name
+            self.state.model = from_name(name)
 
     def attach_file(self, path: str, target: str) -> bool:
         """Put a file into the sandbox. Returns false when the session is over."""

@@ -61,7 +61,9 @@ def open_link(app: App[Any], href: str) -> None:
         return
     command = opener()
     if command is None:
-        app.copy_to_clipboard(href)
+        from sandbox_chat.ui.outside import copy_text  # which stands on this module
+
+        copy_text(app, href)
         app.notify(tr("dialogs.link_copied", link=shown), markup=False)
     elif problem := spawn([*command, href]):
         app.notify(problem, severity="error", markup=False)

@@ -103,17 +103,28 @@ class Drafts:
             target.unlink(missing_ok=True)
             return
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if self._lock_fd < 0:
-            fd = os.open(self._path("lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            if sys.platform != "win32":
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._lock_fd = fd
+        while self._lock_fd < 0:
+            self._take_lock()
         body = json.dumps([[part.kind, part.text, part.shown, part.size] for part in parts]).encode()
         temporary = self._path("new")
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "wb") as file:
             file.write(body)
         temporary.replace(target)
+
+    def _take_lock(self) -> None:
+        """Lock the file of this draft. Nothing is taken if another program, which found it unlocked, removed it."""
+        path = self._path("lock")
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            if sys.platform != "win32":
+                fcntl.flock(fd, fcntl.LOCK_EX)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(path.stat(), os.fstat(fd)):
+                    self._lock_fd, fd = fd, -1
+        finally:
+            if fd >= 0:
+                os.close(fd)
 
     # -- finding again ------------------------------------------------------------------------------------
 

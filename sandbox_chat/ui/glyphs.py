@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-SETS = ("auto", "unicode", "ascii")
-"""Values of the setting ``glyphs``."""
-
 _PAIRS: dict[str, tuple[str, str]] = {
     # How a call, a turn, a sandbox stands.
     "waiting": ("·", "."),

@@ -7,6 +7,7 @@ written is no reason to stop a chat: it then lives in memory.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import threading
@@ -113,6 +114,10 @@ class History:
             self._writers.append(writer)
             writer.start()
 
+    def keeps(self, prompt: str) -> bool:
+        """True when the next run will find ``prompt`` here, after all was written: see ``close``."""
+        return not prompt.strip() or (not self.problem and len(prompt) <= ENTRY_LIMIT)
+
     def close(self, timeout: float = 1.0) -> None:
         """Wait until what was added is written, for at most about ``timeout`` seconds."""
         for writer in self._writers:
@@ -147,9 +152,13 @@ class History:
         line = json.dumps(prompt) + "\n"
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            handle = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
             try:
-                os.write(handle, line.encode())
+                size = os.fstat(handle).st_size
+                if size and os.pread(handle, 1, size - 1) != b"\n":
+                    line = "\n" + line  # a full disk cut the line before
+                if os.write(handle, line.encode()) < len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             finally:
                 os.close(handle)
         except OSError as error:

@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Mapping
 
 from sandbox_chat.ui.actions import Action, all_actions
+from sandbox_chat.words import tr
 
 NO_KEY = "no-key"
 """Stands in Textual's keymap for an action without a key; no terminal sends it."""
@@ -96,17 +97,15 @@ def read(wanted: Mapping[str, tuple[str, ...]]) -> tuple[dict[str, tuple[str, ..
     for name, keys in wanted.items():
         if name not in actions:
             near = difflib.get_close_matches(name, actions, 1)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            faults.append(f"There is no action {name!r} to give keys to, so they were ignored.{hint}")
+            hint = tr("keymap.near", name=near[0]) if near else ""
+            faults.append(tr("keymap.no_action", name=name) + hint)
             continue
         good: list[str] = []
         for key in keys:
             try:
                 good.append(normal(key))
             except ValueError:
-                faults.append(
-                    f"The key {key!r} of {name} is not known and was ignored. Write it like ctrl+n, f5 or ?."
-                )
+                faults.append(tr("keymap.no_key", key=key, name=name))
         if good or not keys:
             chosen[name] = tuple(dict.fromkeys(good))
     return _settle(actions, chosen, faults), faults
@@ -121,7 +120,7 @@ def _settle(
         good = []
         for key in keys:
             if rival := _rival(actions, kept, name, key):
-                faults.append(f"The key {key} is given to {rival} and to {name}; only {rival} has it.")
+                faults.append(tr("keymap.twice", key=key, rival=rival, name=name))
             else:
                 good.append(key)
         if good or not keys:
@@ -133,9 +132,7 @@ def _settle(
         if rivals:
             others[name] = tuple(key for key in keys if key not in rivals)
         for key, rival in rivals.items() if not others.get(name) else ():
-            faults.append(
-                f"The key {key} now means {rival} and no longer {name}. Give {name} another one if you need it."
-            )
+            faults.append(tr("keymap.hidden", key=key, rival=rival, name=name))
     return kept | others
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import shlex
 import shutil
@@ -15,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,30 +76,25 @@ async def open_in_editor(app: App[Any], text: str, suffix: str = ".txt") -> str 
 
 async def open_in_pager(app: App[Any], text: str) -> None:
     """Show ``text`` in ``PAGER``; what goes wrong is said."""
-    try:
-        command = pager_command(os.environ)
-        path = await asyncio.to_thread(_write, text, ".txt")
-    except Outside as problem:
-        _say(app, str(problem))
-        return
-    try:
-        await _run(app, [*command, str(path)])
-    except Outside as problem:
-        _say(app, str(problem))
-    finally:
-        await asyncio.to_thread(path.unlink, True)
+    await _page(app, partial(_write, text, ".txt"))
 
 
 async def open_file_in_pager(app: App[Any], path: Path) -> None:
     """Show a file of a program's output in ``PAGER``, cleaned, whatever its size; what goes wrong is said."""
+    await _page(app, partial(_cleaned, path))
+
+
+async def _page(app: App[Any], make: Callable[[], Path]) -> None:
+    """Show the file that ``make`` writes in a thread, and remove it."""
     try:
         command = pager_command(os.environ)
-        copy = await asyncio.to_thread(_cleaned, path)
+        copy = await asyncio.to_thread(make)
     except Outside as problem:
         _say(app, str(problem))
         return
     try:
-        await _run(app, [*command, str(copy)])
+        if code := await _run(app, [*command, str(copy)]):
+            raise Outside(tr("outside.pager_ended", program=_name(command), code=code))
     except Outside as problem:
         _say(app, str(problem))
     finally:
@@ -146,8 +143,12 @@ def editor_command(environ: Mapping[str, str]) -> list[str]:
 
 
 def pager_command(environ: Mapping[str, str]) -> list[str]:
-    """Return the pager's command. Raises ``Outside``."""
-    return _command(environ, ("PAGER",), PAGERS, "outside.no_pager")
+    """Return the pager's command. Raises ``Outside``.
+
+    ``cat`` stands for no pager: what it writes would be covered at once.
+    """
+    none = Path(environ.get("PAGER", "").strip()).name == "cat"
+    return _command({} if none else environ, ("PAGER",), PAGERS, "outside.no_pager")
 
 
 def clipboard_command(environ: Mapping[str, str]) -> list[str] | None:
@@ -211,6 +212,8 @@ def _cleaned(path: Path) -> Path:
 
 def _read(path: Path) -> str:
     try:
+        if not path.is_file() and path.exists():
+            raise Outside(tr("outside.not_read", reason=os.strerror(errno.EINVAL)))  # a pipe would never end
         size = path.stat().st_size
         if size > EDITED_MOST:
             raise Outside(tr("outside.too_large", size=size_text(size)))

@@ -3,6 +3,11 @@
 * ``_ansi_sequences.ANSI_SEQUENCES_KEYS``: a terminal without the kitty keyboard protocol sends
   ``ESC CR`` for Alt+Enter, and Textual makes a plain Enter of it (Textualize/textual#6378). Enter
   sends the prompt here, so the sequence is given its own name. Remove when that issue is closed.
+* ``_xterm_parser.XTermParser``: an escape character inside a bracketed paste makes Textual read what follows
+  as keys, so that a paste would send, quit, or lose its order. What it is given passes ``PasteShield`` first.
+  Remove when Textual reads a paste up to its end.
+* ``getincrementaldecoder`` in a driver's module: a byte from the terminal that is no UTF-8 (a paste in another
+  encoding) ends Textual's reading of keys with a traceback. Here it becomes a replacement character.
 * ``App._handle_exception``: Textual answers an exception with a long traceback that shows local
   variables, credentials among them. Here the program ends with a sentence. Remove when Textual has
   a public hook for unhandled exceptions.
@@ -15,13 +20,21 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import logging
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from enum import Enum
+from functools import partial
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 from textual.app import App
+from textual.driver import Driver
+from textual.message import Message
+
+from sandbox_chat.ui.pasting import PasteShield
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +51,30 @@ def teach_alt_enter() -> None:
 
     table = cast("dict[str, Any]", _ansi_sequences.ANSI_SEQUENCES_KEYS)
     table.setdefault("\x1b\r", (_ExtraKey.ALT_ENTER,))
+
+
+def shield_pastes() -> None:
+    """Let a paste be text and nothing but text, whatever is in it."""
+    from textual import _xterm_parser
+
+    parser = _xterm_parser.XTermParser
+    read = parser.feed
+    if read.__module__ == __name__:
+        return
+    shields: WeakKeyDictionary[Any, PasteShield] = WeakKeyDictionary()
+
+    def feed(self: Any, data: str) -> Iterable[Message]:
+        safe = shields.setdefault(self, PasteShield()).feed(data)
+        return () if data and not safe else read(self, safe)
+
+    parser.feed = feed  # type: ignore[method-assign]
+
+
+def forgive_bytes(driver: type[Driver]) -> None:
+    """Let a byte from the terminal that is no UTF-8 be a replacement character, and not the end of all keys."""
+    module: Any = sys.modules[driver.__module__]
+    if hasattr(module, "getincrementaldecoder"):
+        module.getincrementaldecoder = lambda name: partial(codecs.getincrementaldecoder(name), "replace")
 
 
 def send(app: App[Any], data: str) -> None:

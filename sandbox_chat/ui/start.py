@@ -9,8 +9,10 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from sandbox_chat import words
 from sandbox_chat.events import Sink
 from sandbox_chat.settings import Settings
+from sandbox_chat.text import clean
 from sandbox_chat.words import tr
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ def run_terminal(settings: Settings, *, resume: str | None = None) -> int:
     from sandbox_chat.ui import face
     from sandbox_chat.ui.pictures import Probe
 
+    words.use(words.choose(settings.language, os.environ))  # for what is wrong with the keys
     settings = dataclasses.replace(settings, warnings=(*settings.warnings, *face.faults(settings)))
     # Importing and laying out makes no garbage, and looking for some takes a quarter of the time to the
     # first frame. The application turns the collector on again when the engine starts.
@@ -72,11 +75,12 @@ def run_app(app: ChatApp) -> int:
         with contextlib.suppress(Exception):  # an end that fails must not hide how it came to it
             engine.close()
     app.prompts.close()
-    app.drafts.close(keep=(app.refused or app.failure or failure) is not None)
+    failed = (app.refused or app.failure or failure) is not None
+    app.drafts.close(keep=failed or not app.prompts.keeps(app.unsent))
     if engine is not None and app.chat.state.turns:
         with contextlib.suppress(OSError, ValueError):  # the terminal may be gone
             said = engine.problem or tr("app.saved", session=engine.session_id)
-            sys.stdout.write(said + "\n")
+            sys.stdout.write(clean(said) + "\n")
             sys.stdout.flush()
     failure = app.refused or app.failure or failure
     if failure is not None:

@@ -39,7 +39,6 @@ class ChatState:
     agent: str = ""
     agent_text: str = ""
     sandbox: str = "none"
-    sandbox_text: str = ""
     turns: list[Turn] = field(default_factory=list)
     tools: dict[str, ToolCall] = field(default_factory=dict)
     activity: Phase = "thinking"
@@ -311,7 +310,7 @@ class ChatState:
         if event.component == "agent":
             self.agent, self.agent_text = event.state, event.text
         else:
-            self.sandbox, self.sandbox_text = event.state, event.text
+            self.sandbox = event.state
 
     def _session_started(self, event: ev.SessionStarted) -> None:
         self._settle()
@@ -320,7 +319,7 @@ class ChatState:
         self.sandbox_kind = event.sandbox
         self.demo = event.demo
         self.agent, self.agent_text = "connecting", ""
-        self.sandbox, self.sandbox_text = "none", ""
+        self.sandbox = "none"
         self.finished = False
 
     def _settle(self) -> None:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from sandbox_chat.events import Content, FileContent, ImageContent, TableContent, TextContent, content_dict
+from sandbox_chat.plain import places
 from sandbox_chat.text import bound, clean
 from sandbox_chat.ui.calls import ToolCall
 from sandbox_chat.ui.transcript.card_answer import Part
@@ -86,12 +87,11 @@ def result_parts(tool: ToolCall) -> list[Part | FileContent]:
             found.append(content)
             continue
         text = _words(content)
-        if isinstance(content, TextContent) and (at := text.find("\n[traceback]\n")) >= 0:
-            at += len("\n[traceback]\n")
-            end = text.find("\n[note]", at)
-            end = end if end >= 0 else len(text)
-            found += [Part("", text=text[: at - 1]), Part("traceback", text=text[at:end])]
-            text = text[end + 1 :]
+        found_at = places(content) if isinstance(content, TextContent) else []
+        if span := next(((start, end) for name, start, end in found_at if name == "traceback"), None):
+            start, end = span
+            found += [Part("", text=text[:start]), Part("traceback", text=text[start:end].strip("\n"))]
+            text = text[end:]
         if text:
             found.append(Part("", text=text))
     if tool.late:

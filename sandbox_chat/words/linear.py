@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 EN = {
+    "comma": ", ",
     "prompt": "prompt: ",
     "answer": "answer with a number: ",
     "welcome": "Sandbox Chat, line by line. {where}. /help lists the commands.",
@@ -27,9 +28,9 @@ EN = {
     "help": """\
 Type a prompt and press Enter. A backslash at the end of a line goes on in the next one.
 /attach FILE puts a file into the sandbox. /model NAME changes the model. /cost tells the cost.
-/code and /output read the code and the output of the last tool call. /history reads the session.
+/code and /output read the code and all that came of the last tool call. /history reads the session.
 /clear drops what was pasted. /quit or Ctrl+D ends. Ctrl+C stops the turn, twice ends.
-A blank before the slash sends the line as a prompt.""",
+A blank before the slash, or a second slash, sends the line as a prompt.""",
     "no_calls": "There was no tool call yet.",
     "no_code": "{name} has no code.",
     "no_output": "{name} wrote nothing.",
@@ -55,7 +56,7 @@ A blank before the slash sends the line as a prompt.""",
     "started_code": "tool {name} started: {first} ({lines} lines)",
     "late": "background output of {name}:",
     "more_output": "  more output follows; /output reads all of it",
-    "more_lines": "  {count} more lines",
+    "more_lines": "  {count} more lines; /output reads all of it",
     "picture": "  picture {width}×{height}: {path}",
     "table": "  table with {rows} rows and {columns} columns",
     "file": "  file {title}, {size}: {path}",
@@ -72,6 +73,7 @@ A blank before the slash sends the line as a prompt.""",
 }
 
 ZH = {
+    "comma": "，",
     "prompt": "提示：",
     "answer": "请输入编号：",
     "welcome": "Sandbox Chat，逐行模式。{where}。输入 /help 查看命令。",
@@ -84,7 +86,7 @@ ZH = {
     "connecting": "正在连接。",
     "ready": "就绪。",
     "lost": "与代理的连接已断开。{text}",
-    "resumed": "会话从 {turns} 之后继续。输入 /history 可读出记录。",
+    "resumed": "会话在 {turns}之后继续。输入 /history 可读出记录。",
     "turns.one": "{count} 个轮次",
     "turns.many": "{count} 个轮次",
     "closing": "正在关闭。",
@@ -96,9 +98,9 @@ ZH = {
     "help": """\
 键入提示后按回车。行末的反斜杠表示下一行继续。
 /attach 文件：把文件放入沙箱。/model 名称：更换模型。/cost：说明费用。
-/code 和 /output：读出上一个工具调用的代码和输出。/history：读出会话。
+/code 和 /output：读出上一个工具调用的代码和全部结果。/history：读出会话。
 /clear：放弃粘贴的内容。/quit 或 Ctrl+D：结束。Ctrl+C：停止本轮次，连按两次结束程序。
-斜杠前加一个空格，则该行作为提示发送。""",
+斜杠前加一个空格，或再加一个斜杠，则该行作为提示发送。""",
     "no_calls": "还没有工具调用。",
     "no_code": "{name} 没有代码。",
     "no_output": "{name} 没有输出。",
@@ -124,7 +126,7 @@ ZH = {
     "started_code": "工具 {name} 已开始：{first}（共 {lines} 行）",
     "late": "{name} 的后台输出：",
     "more_output": "  后面还有输出；/output 可读出全部",
-    "more_lines": "  还有 {count} 行",
+    "more_lines": "  还有 {count} 行；/output 可读出全部",
     "picture": "  图片 {width}×{height}：{path}",
     "table": "  表格，{rows} 行 {columns} 列",
     "file": "  文件 {title}，{size}：{path}",
@@ -133,7 +135,7 @@ ZH = {
     "ended_why": "工具 {name} 失败，用时 {time}：{reason}",
     "ended_interrupted": "工具 {name} 已中断，用时 {time}",
     "no_cost": "不产生费用（演示）",
-    "part_cost": "{cost}，另有 {turns} 个轮次价格未知",
+    "part_cost": "{cost}，另有 {turns}价格未知",
     "cost": "费用 {turn}，会话合计 {session}",
     "tokens": "读入 {read} 个词元，写出 {written} 个",
     "context": "上下文 {percent} %",

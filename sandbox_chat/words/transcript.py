@@ -14,6 +14,8 @@ EN = {
     "composer_full": "The composer is not empty.",
     "edited": "The edited copy is in the composer.",
     "nothing_to_open": "There is no file to open here.",
+    "thinking": "thinking",
+    "thought": "thought",
     "loading": "reading it back …",
     "lost": "This part cannot be read back from the disk; the session's record has it.",
 }
@@ -30,6 +32,8 @@ ZH = {
     "composer_full": "输入框不为空。",
     "edited": "编辑后的副本已放入输入框。",
     "nothing_to_open": "这里没有可打开的文件。",
+    "thinking": "正在思考",
+    "thought": "思考",
     "loading": "正在读回 …",
     "lost": "这部分无法从磁盘读回；会话记录中仍有保存。",
 }

@@ -23,7 +23,7 @@ EN = {
     "hint_local": "name of the model on that server",
     "needed": "{label} is needed.",
     "not_plain": "{label} must be plain letters and digits without blanks; was it pasted whole?",
-    "wrong": "{label} {error}.",
+    "not_url": "{label} must be a URL such as https://gateway.example.com: http or https, with a host, without blanks, user name, password, ? or #.",
     "remember": "Remember in {file}",
     "keys": "⏎ start · ↑ ↓ choose · tab next field · esc back · {quit} quit",
 }
@@ -49,7 +49,7 @@ ZH = {
     "hint_local": "该服务器上模型的名称",
     "needed": "需要填写“{label}”。",
     "not_plain": "“{label}”只能是不含空格的字母和数字；是否粘贴完整？",
-    "wrong": "“{label}”有误：{error}。",
+    "not_url": "“{label}”应为 https://gateway.example.com 这样的地址：http 或 https，含主机名，不含空格、用户名、密码、? 或 #。",
     "remember": "保存到 {file}",
     "keys": "⏎ 开始 · ↑ ↓ 选择 · tab 下一栏 · esc 返回 · {quit} 退出",
 }

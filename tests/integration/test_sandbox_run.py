@@ -225,6 +225,12 @@ async def test_tables_and_numbers(worker: SandboxWorker) -> None:
     assert "1.5" in (await run(worker, "np.float64(1.5)")).result_text
 
 
+async def test_a_script_that_is_displayed_is_a_page(worker: SandboxWorker) -> None:
+    code = "display({'application/javascript': 'draw(\"</script>\")'}, raw=True)"
+    [output] = (await run(worker, code)).outputs
+    assert output.data == {"text/html": '<script>draw("<\\/script>")</script>'}
+
+
 async def test_figures_come_without_savefig(worker: SandboxWorker) -> None:
     done = await run(worker, "import matplotlib.pyplot as plt\nplt.plot([1, 3, 2]);")
     [output] = done.outputs

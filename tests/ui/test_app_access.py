@@ -245,6 +245,19 @@ def test_chinese(tmp_path: Path, snap_compare: Compare, size: tuple[int, int]) -
     assert snap_compare(app, terminal_size=size, run_before=talk(made))
 
 
+@pytest.mark.parametrize("signs", ["unicode", "ascii"])
+async def test_the_columns_of_the_help_are_in_line(tmp_path: Path, signs: str) -> None:
+    """Keys written in words are wider than their signs."""
+    app = chat_app(tmp_path, glyphs=signs)
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        await pilot.press("f1")
+        await settled(pilot, lambda: isinstance(app.screen, HelpScreen))
+        rows = [line for line in app.screen.content().plain.splitlines() if line.startswith("  ")]
+        ends = [row[2:].partition("  ")[2].lstrip() for row in rows]
+        assert len({len(row) - len(end) for row, end in zip(rows, ends, strict=True) if end}) == 1
+
+
 def test_chinese_help(tmp_path: Path, snap_compare: Compare) -> None:
     async def before(pilot: Any) -> None:
         await idle(pilot)

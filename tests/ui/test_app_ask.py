@@ -88,7 +88,10 @@ async def test_what_is_typed_when_the_question_comes_goes_into_the_prompt(tmp_pa
         assert app.chat_screen.composer.text == "anyrknrkn"
 
 
-async def test_a_prompt_that_begins_with_an_answers_letter_decides_nothing(tmp_path: Path) -> None:
+async def test_a_prompt_that_begins_with_an_answers_letter_decides_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sandbox_chat.ui.widgets.ask.TYPING", 10.0)  # however slow the machine is
     made: list[PlayedEngine] = []
     app = chat_app(tmp_path, made)
     async with app.run_test(size=WIDE) as pilot:
@@ -121,7 +124,24 @@ async def test_a_burst_of_letters_goes_into_the_prompt_whole(tmp_path: Path) -> 
         await settled(pilot, lambda: made[0].answers == [("a1", "keep_both")])
 
 
-async def test_escape_does_nothing_with_it_and_a_click_decides(tmp_path: Path) -> None:
+async def test_lines_that_come_at_once_go_into_the_prompt_as_lines(tmp_path: Path) -> None:  # cases T7, T14
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made)
+    async with app.run_test(size=WIDE) as pilot:
+        box = await asking(pilot, made)
+        await settled(pilot, lambda: app.focused is box)
+        for character in "no\rkeep　both\r":
+            key = {"\r": "enter", "　": "ideographic_space"}.get(character, character)
+            box.post_message(events.Key(key, character))
+        await settled(pilot, lambda: app.focused is app.chat_screen.composer)
+        await pilot.pause(GRACE)
+        assert app.chat_screen.composer.text == "no\nkeep　both\n"
+        assert made[0].answers == [] and len(made[0].prompts) == 1
+
+
+async def test_escape_does_nothing_with_it_and_a_click_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made: list[PlayedEngine] = []
     app = chat_app(tmp_path, made)
     async with app.run_test(size=WIDE) as pilot:
@@ -130,12 +150,14 @@ async def test_escape_does_nothing_with_it_and_a_click_decides(tmp_path: Path) -
         await pilot.press("escape")
         await settled(pilot, lambda: made[0].answers == [("a1", "no")])
         assert made[0].interrupts == 0
+        now = [0.0]
+        monkeypatch.setattr(box, "_clock", lambda: now[0])
         made[0].emit(asked("a2"))
         await settled(pilot, lambda: box.display)
         assert await pilot.click(AskBox, offset=(6, 4))
-        await pilot.pause(0.1)
+        await pilot.pause()
         assert made[0].answers == [("a1", "no")]  # it has not been seen for long enough
-        await settled(pilot, lambda: box.ready)
+        now[0] = GRACE
         assert await pilot.click(AskBox, offset=(6, 4))
         await settled(pilot, lambda: made[0].answers[1:] == [("a2", "replace")])
 
@@ -152,6 +174,34 @@ async def test_two_questions_come_one_after_the_other_and_a_withdrawn_one_goes(t
         made[0].emit(ev.ApprovalAnswered(at=START, approval_id="a2", choice="", by="cancelled"))
         await settled(pilot, lambda: not box.display)
         await settled(pilot, lambda: "End it? → withdrawn" in screen_text(app))
+
+
+LONG = "\n".join(["x" * 900, "你" * 900, *"abcdefgh"])
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW, (40, 10), (24, 10)])
+@pytest.mark.parametrize("question", ["Replace it?", "Replace " + "name" * 300 + "?"], ids=["short", "long"])
+async def test_its_choices_and_the_prompt_are_seen_however_much_is_asked(
+    tmp_path: Path, size: tuple[int, int], question: str
+) -> None:
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made)
+    async with app.run_test(size=size) as pilot:
+        box = await asking(pilot, made, question=question, detail=LONG)
+        await pilot.pause()
+        text = screen_text(app)
+        for words in ("? Replace", "r replace it", "k keep both", "n do not save"):
+            assert words in text
+        assert "more lines" in text or size[1] <= 10
+        assert app.chat_screen.composer.region.bottom < size[1]
+        await pilot.resize_terminal(40, 12)
+        await settled(pilot, lambda: app.chat_screen.composer.region.bottom == 11)
+        await settled(pilot, lambda: box.ready and app.focused is box)
+        rows = screen_text(app).splitlines()
+        assert any("n do not save" in row for row in rows)
+        [(x, y)] = [(row.index("keep both"), y) for y, row in enumerate(rows) if "k keep both" in row]
+        assert await pilot.click(offset=(x, y))
+        await settled(pilot, lambda: made[0].answers == [("a1", "keep_both")])
 
 
 async def test_a_question_is_text_to_the_letter(tmp_path: Path) -> None:  # case T3

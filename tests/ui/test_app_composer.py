@@ -175,3 +175,41 @@ async def test_wide_characters_and_long_paste(tmp_path: Path) -> None:
         await pilot.pause()
         assert "你好 한글" in screen_text(app)
         assert composer.size.height == 8
+
+
+@pytest.mark.parametrize(
+    ("typed", "written"),
+    [
+        ("你好　世界", "你好　世界"),
+        ("10\xa0km x", "10\xa0km x"),
+        ("👨‍👩‍👧!", "👨‍👩‍👧!"),
+        ("❤️‍🔥", "❤️‍🔥"),
+        ("می‌خواهم", "می‌خواهم"),
+        ("x\u200db\u202ec\u200f", "x<U+200D>b<U+202E>c<U+200F>"),
+        ("🫩", "🫩"),
+    ],
+    ids=["wide space", "spaces", "family", "heart", "joiner", "hidden", "newer than the tables"],
+)
+@pytest.mark.parametrize("focus", ["composer", "tool-list"])
+async def test_what_is_typed_arrives_to_the_letter(  # cases T4, T17
+    tmp_path: Path, typed: str, written: str, focus: str
+) -> None:
+    app = chat_app(tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        composer = await ready(pilot, app)
+        app.chat_screen.query_one(f"#{focus}").focus()
+        await pilot.pause()
+        for character in typed:
+            event = events.Key(character, character)
+            event.set_sender(app)
+            app._driver.send_message(event)
+            await pilot.pause(0.02)
+        assert composer.text == written
+
+
+async def test_keys_that_only_do_something_write_nothing(tmp_path: Path) -> None:
+    app = chat_app(tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        composer = await ready(pilot, app)
+        await pilot.press("ctrl+g", "delete", "f12", "ctrl+at", "ctrl+underscore", "tab")
+        assert composer.text == ""

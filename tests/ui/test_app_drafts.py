@@ -170,3 +170,95 @@ def test_the_real_editor_at_a_terminal(tmp_path: Path) -> None:
         at.shows("› draft and more")
         at.type("!")
         at.shows("› draft and more!")
+
+
+async def looking_back(pilot: Any, app: Any) -> Any:
+    """A draft that was put aside while an older prompt is looked at."""
+    composer = await ready(pilot, app)
+    app.prompts.add("older")
+    await pilot.press(*"draft", "up")
+    assert composer.text == "older"
+    return composer
+
+
+@pytest.mark.parametrize("key", ["backspace", "ctrl+w", "alt+enter"])
+async def test_an_older_prompt_that_is_edited_by_any_key_is_a_draft(tmp_path: Path, key: str) -> None:
+    app = chat_app(tmp_path, draft_delay=0.05)
+    async with app.run_test(size=WIDE) as pilot:
+        composer = await looking_back(pilot, app)
+        await pilot.press(key)
+        edited = composer.text
+        assert app.prompts.entries == ["older", "draft"]
+        if edited:
+            await settled(pilot, lambda: kept(tmp_path) == [[["text", edited, "", 0]]])
+        await pilot.press("down")
+        assert composer.text == edited
+    app.drafts.close()
+
+
+async def test_an_older_prompt_from_the_editor_is_a_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def edited(app: Any, text: str, suffix: str) -> str | None:
+        return f"{text} and more"
+
+    monkeypatch.setattr("sandbox_chat.ui.outside.open_in_editor", edited)
+    app = chat_app(tmp_path, draft_delay=0.05)
+    async with app.run_test(size=WIDE) as pilot:
+        composer = await looking_back(pilot, app)
+        await pilot.press("ctrl+s")
+        await settled(pilot, lambda: kept(tmp_path) == [[["text", "older and more", "", 0]]])
+        await pilot.press("down")
+        assert composer.text == "older and more"
+        assert app.prompts.entries == ["older", "draft"]
+    app.drafts.close()
+
+
+async def test_a_search_that_begins_at_an_older_prompt_loses_no_draft(tmp_path: Path) -> None:
+    app = chat_app(tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        composer = await looking_back(pilot, app)
+        await pilot.press("ctrl+r", "o", "backspace", "escape")
+        assert composer.text == "older"
+        await pilot.press("down")
+        assert composer.text == "draft"
+        await pilot.press("up", "ctrl+r", *"old", "enter")
+        assert composer.text == "older"
+        assert app.prompts.entries == ["older", "draft"]
+    app.drafts.close()
+
+
+async def test_a_search_at_once_after_typing_keeps_the_draft(tmp_path: Path) -> None:
+    app = chat_app(tmp_path, draft_delay=60.0)
+    async with app.run_test(size=WIDE) as pilot:
+        await ready(pilot, app)
+        await pilot.press(*"draft", "ctrl+r", "x")
+        await settled(pilot, lambda: kept(tmp_path) == [[["text", "draft", "", 0]]])
+    app.drafts.close()
+
+
+async def test_quitting_while_an_older_prompt_is_looked_at_loses_no_draft(tmp_path: Path) -> None:
+    app = chat_app(tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await looking_back(pilot, app)
+        await pilot.press("ctrl+q")
+        await settled(pilot, lambda: app.return_code is not None)
+    app.drafts.close()
+    assert app.prompts.entries == ["older", "draft"]
+
+
+@pytest.mark.parametrize("why", ["too long", "unwritable"])
+def test_what_the_history_cannot_keep_is_offered_again_after_quitting(tmp_path: Path, why: str) -> None:
+    text = "word " * 30_000 if why == "too long" else "word"
+    if why == "unwritable":
+        (tmp_path / "data/history").mkdir(parents=True)
+    with chat_program(tmp_path) as at:
+        keys = f"\x1b[200~{text}\x1b[201~"
+        for place in range(0, len(keys), 3000):  # a terminal's buffer holds no more
+            at.type(keys[place : place + 3000])
+        at.shows("word" if why == "unwritable" else "pasted text")
+        at.wait(lambda: kept(tmp_path) and "".join(part[1] for part in kept(tmp_path)[0]) == text)
+        at.type("\x11")
+        assert at.ends() == 0
+    with chat_program(tmp_path) as at:
+        at.shows("The prompt that was not sent in the last run is back.")

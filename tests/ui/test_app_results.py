@@ -104,6 +104,24 @@ async def test_a_page_is_opened_in_its_frame_after_a_question(
         assert not isinstance(app.screen, PageScreen)
 
 
+async def test_text_and_pictures_of_a_call_are_saved(tmp_path: Path) -> None:
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made, downloads_dir=tmp_path / "down")
+    shown = [ev.ImageContent(str(tmp_path / f"{name}.png"), "image/png", 1, 1) for name in "ab"]
+    for part in shown:
+        Path(part.path).write_bytes(part.path.encode())
+    async with app.run_test(size=WIDE) as pilot:
+        await begun(pilot, made, tool_started(), tool_finished("u1", ev.TextContent("short")))
+        app.chat_screen.tool_pane.query_one(ToolList).focus()
+        await pilot.press("s")
+        saved = tmp_path / "down" / "output.txt"
+        await settled(pilot, lambda: saved.exists() and saved.read_text() == "short")
+        made[0].emit(tool_started("u2"), tool_finished("u2", *shown))
+        await settled(pilot, lambda: app.chat_screen.tool_pane.selected == "u2")
+        await pilot.press("s")
+        await settled(pilot, lambda: {path.name for path in saved.parent.iterdir()} >= {"a.png", "b.png"})
+
+
 async def test_a_page_is_left_alone_or_saved_under_its_name(tmp_path: Path, opened: list[list[str]]) -> None:
     made: list[PlayedEngine] = []
     app = chat_app(tmp_path, made, downloads_dir=tmp_path / "down")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.screen import NARROW, WIDE, PlayedEngine, chat_app, screen_text, settled
+from textual import events
 from textual.widgets import Checkbox, Input
 
 from sandbox_chat.settings import ConfigError
@@ -121,3 +122,18 @@ async def test_leaving_from_the_welcome_screen(tmp_path: Path) -> None:
         await pilot.press("ctrl+q")
         await settled(pilot, lambda: not app.is_running)
     assert app.return_code == 0
+
+
+async def test_what_is_put_into_a_field_is_seen_to_the_letter(tmp_path: Path) -> None:
+    app = chat_app(tmp_path, [], ask=True)
+    async with app.run_test(size=WIDE) as pilot:
+        await settled(pilot, lambda: "Where should" in screen_text(app))
+        await pilot.press("3")
+        await settled(pilot, lambda: isinstance(app.focused, Input))
+        field = app.focused
+        assert isinstance(field, Input)
+        field.value = ""
+        field.post_message(events.Paste("a\u202eb\x1b[2J\u200bc\td"))
+        await settled(pilot, lambda: field.value == "a<U+202E>b␛[2J<U+200B>c d")
+        assert "a<U+202E>b␛[2J<U+200B>c d" in screen_text(app)
+        assert app.guard.stopped == 0

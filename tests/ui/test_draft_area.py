@@ -9,6 +9,8 @@ from textual.app import App, ComposeResult
 from textual.widgets import TextArea
 from textual.widgets.text_area import Selection
 
+from sandbox_chat.ui import outside
+from sandbox_chat.ui.screens.link import LinkScreen
 from sandbox_chat.ui.widgets.draft_area import DraftArea
 from sandbox_chat.ui.widgets.pick_list import Pick, PickList
 
@@ -101,3 +103,25 @@ async def test_a_theme_and_the_focus_change_the_colours() -> None:
         await pilot.pause()
         seen.add(str(list(area.render_line(0))))
         assert len(seen) == 4
+
+
+async def test_what_is_copied_goes_to_the_desktop_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many terminals do not take a program's copies."""
+    given: list[str] = []
+    monkeypatch.setattr(outside, "clipboard_command", lambda _: ["clip"])
+    monkeypatch.setattr(outside, "_feed", lambda _, text: given.append(text))
+    app = Shown()
+    async with app.run_test() as pilot:
+        area = app.query_one(DraftArea)
+        area.focus()
+        area.text = "one two"
+        area.selection = Selection((0, 0), (0, 3))
+        area.action_copy()
+        assert app.clipboard == "one"
+        area.action_cut()
+        assert area.text == " two"
+        app.push_screen(LinkScreen("https://x.org/a"))
+        await pilot.pause()
+        app.screen.action_copy()  # type: ignore[attr-defined]
+        await pilot.pause(0.1)
+    assert given == ["one", "one", "https://x.org/a"]

@@ -108,6 +108,19 @@ def test_commands(plain: Terminal) -> None:
     assert plain.ends() == 0
 
 
+def test_what_only_looks_like_a_command_is_a_prompt(plain: Terminal) -> None:
+    for count, prompt in enumerate(("//cost", "/quit smoking", " /help"), 1):
+        plain.type(prompt + "\r")
+        said(plain, "turn: ", count)
+        said(plain, "prompt: ", count + 1)
+        time.sleep(0.1)
+    plain.type("/history\r")
+    for prompt in ("/cost", "/quit smoking", "/help"):
+        said(plain, f"You: {prompt}")
+    plain.type("\x04")
+    assert plain.ends() == 0
+
+
 def test_a_question_is_answered_by_its_number(tmp_path: Path) -> None:
     work = tmp_path / "work"
     (work / "downloads").mkdir(parents=True)

@@ -46,3 +46,17 @@ def test_a_large_one_arrives_whole_and_the_next_key_with_it(tmp_path: Path, brac
         assert sent_nothing(at)
         at.type("x")
         at.wait(lambda: draft(tmp_path) == text + "x")
+
+
+def test_what_looks_like_keys_in_a_paste_is_text(tmp_path: Path) -> None:
+    with chat_program(tmp_path) as at:
+        at.type("\x1b[200~a\x1b[77;77Hb\r\x1b\x11\x07\x1bOP\x1b\rc\r\x1b[201~")
+        at.wait(lambda: draft(tmp_path) == "a␛[77;77Hb\n␛␑␇␛OP␛\nc\n")
+        assert sent_nothing(at)
+        assert at.process.poll() is None
+
+
+def test_a_byte_that_is_no_text_does_not_end_the_keys(tmp_path: Path) -> None:
+    with chat_program(tmp_path) as at:
+        at.type(b"a\xffb\xc3c")
+        at.wait(lambda: draft(tmp_path) == "a\ufffdb\ufffdc")

@@ -101,7 +101,9 @@ async def test_pictures_off_and_no_painter(tmp_path: Path) -> None:
         app.view.show(str(path))
         await pilot.pause()
         assert text(app.view).strip() == ""
-        app.view.set_painter(Painter("off"))
+    app = PictureApp(Painter("off"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.view.show(str(path))
         await until(pilot, lambda: "switched off" in text(app.view))
 
 

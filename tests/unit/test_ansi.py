@@ -208,6 +208,53 @@ def test_much_plain_output_costs_little_more_than_a_search() -> None:
     assert middle - begun < (time.process_time() - middle) + 0.5
 
 
+@given(
+    st.lists(
+        st.one_of(st.sampled_from(["ab ", "x" * 60, "\n", "\r\n", "é", "\u200b", "\0", "\x85"]), SGR),
+        max_size=40,
+    ),
+    st.sampled_from([1, 3, 40, 300]),
+    st.sampled_from(["", "\x1b[30A\rX", "\b\x1b[2K", "\x1b[9A\x1b[J\x1b[31", "\r"]),
+)
+def test_long_coloured_output_looks_as_when_it_comes_in_small_pieces(
+    parts: list[str], times: int, then: str
+) -> None:
+    program = "".join(parts) * times + then
+    whole, cut = Output(), Output()
+    whole.feed(program)
+    for place in range(0, len(program), 1000):
+        cut.feed(program[place : place + 1000])
+    whole.finish()
+    cut.finish()
+    one, other = whole.take(), cut.take()
+    assert one.text == other.text
+    assert valid_styles(one.styles, len(one.text))
+    if len(one.styles) < SPANS and len(other.styles) < SPANS:
+        looks = []
+        for piece in (one, other):
+            look = [""] * len(piece.text)
+            for start, end, style in piece.styles:
+                look[start:end] = [style] * (end - start)
+            looks.append([style for style, sign in zip(look, piece.text, strict=True) if sign != "\n"])
+        assert looks[0] == looks[1]
+
+
+def test_much_coloured_output_is_not_read_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = 0
+    write = Output._write
+
+    def counted(self: Output, text: str) -> None:
+        nonlocal written
+        written += 1
+        write(self, text)
+
+    monkeypatch.setattr(Output, "_write", counted)
+    output = Output()
+    output.feed("\x1b[32mok\x1b[0m a test \x1b[1;31mFAIL\x1b[0m\n" * 20_000)
+    assert output.take().text == "ok a test FAIL\n" * 20_000
+    assert written < 10 * LINES
+
+
 def test_rewriting_the_same_is_no_change() -> None:
     output = Output()
     output.feed("50%")

@@ -118,7 +118,29 @@ def test_much_output_is_cut_and_kept() -> None:
 def test_a_long_result_is_cut() -> None:
     text = "\n".join(str(number) for number in range(RESULT_LINES + 3))
     lines = told(started(), finished(ev.TextContent(text)))
-    assert lines[-2] == "  3 more lines"
+    assert lines[-2] == "  3 more lines; /output reads all of it"
+
+
+def test_all_that_came_of_a_call_can_be_read() -> None:
+    """A result that was cut, and the traceback of a failure, of which only the reason is told by itself."""
+    narrator = Narrator(lambda _: None)
+    result = "\n".join(str(number) for number in range(RESULT_LINES + 3))
+    for event in (
+        started(code="x"),
+        output("said\n"),
+        finished(ev.TextContent(f"[success]\n[stdout]\nsaid\n[result]\n{result}")),
+    ):
+        narrator.take(event)
+    assert call_lines(narrator.calls[-1], "output") == [
+        "  said",
+        *(f"  {line}" for line in result.splitlines()),
+    ]
+    for event in (
+        started(code="1/0"),
+        finished(ev.TextContent("[traceback]\nTraceback\n  1/0\nZeroDivisionError: no"), is_error=True),
+    ):
+        narrator.take(event)
+    assert call_lines(narrator.calls[-1], "output") == ["  Traceback", "    1/0", "  ZeroDivisionError: no"]
 
 
 def test_pictures_tables_and_files_are_told_in_words() -> None:
@@ -141,7 +163,9 @@ def test_the_end_of_a_turn_tells_time_cost_tokens_and_context() -> None:
     assert told(turn()) == [
         "turn: 1.50 s, cost $0.0100, session $0.0100, 1,500 tokens in, 20 out, context 12 %",
     ]
-    assert "cost n/a, session $0.0100 and 1 with an unknown price" in told(turn(), turn(cost_usd=None))[-1]
+    assert (
+        "cost n/a, session $0.0100 and 1 turn with an unknown price" in told(turn(), turn(cost_usd=None))[-1]
+    )
 
 
 def test_the_demo_costs_nothing() -> None:
@@ -170,6 +194,7 @@ def test_trouble_is_told() -> None:
 def test_in_chinese() -> None:
     words.use("zh")
     assert told(started(), finished()) == ["工具 run_code 已开始", "工具 run_code 成功，用时 0.42 s"]
+    assert ", " not in told(turn(), turn(cost_usd=None))[-1]
 
 
 def test_a_progress_line_is_told_when_it_is_settled() -> None:

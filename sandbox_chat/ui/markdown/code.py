@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import lru_cache
+from concurrent.futures import Future
+from functools import lru_cache, partial
 from itertools import accumulate
-from typing import overload
 
 from sandbox_chat.text import clean
 from sandbox_chat.ui.transcript.cells import MIN_WIDTH, Row, Run, expand_tabs, width_of, wrap_code
+from sandbox_chat.ui.transcript.lazy import Lazy
+from sandbox_chat.ui.work_thread import WorkThread
 
-from .highlight import MAX_HIGHLIGHT, MAX_PART, Lexing, Line, highlight, plain_line
+from .highlight import MAX_HIGHLIGHT, MAX_PART, THREAD_SECONDS, Lexing, Line, highlight, plain_line
 
 AT_ONCE = 1_500
 """Characters of closed code that are lexed on the spot; more is lexed in a thread."""
@@ -34,8 +35,8 @@ _AROUND = 20
 
 
 @lru_cache(maxsize=1)
-def _thread() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, thread_name_prefix="highlight")
+def _thread() -> WorkThread:
+    return WorkThread("highlight")
 
 
 class CodeRows:
@@ -143,7 +144,7 @@ class CodeRows:
         if size <= AT_ONCE or not self.language:
             self._adopt(highlight(self.text, self.language))
             return
-        job = _thread().submit(highlight, self.text, self.language)
+        job = _thread().submit(partial(highlight, self.text, self.language, THREAD_SECONDS))
         self._job = job
         if self._ready is not None:
             ready = self._ready
@@ -259,7 +260,7 @@ class CodeRows:
         return counts
 
 
-class CodeLayout(Sequence[Row]):
+class CodeLayout(Lazy[Row]):
     """The rows of code at one width, wrapped line by line as they are taken."""
 
     def __init__(self, code: CodeRows, width: int, *, block: bool = False) -> None:
@@ -284,17 +285,7 @@ class CodeLayout(Sequence[Row]):
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
 
-    @overload
-    def __getitem__(self, index: int) -> Row: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Row]: ...
-    def __getitem__(self, index: int | slice) -> Row | list[Row]:
-        if isinstance(index, slice):
-            return [self[at] for at in range(*index.indices(len(self)))]
-        if index < 0:
-            index += len(self)
-        if not 0 <= index < len(self):
-            raise IndexError(index)
+    def _item(self, index: int) -> Row:
         line = bisect_right(self._ends, index)
         if self._code.is_long(line):
             first = self._ends[line - 1] if line else 0

@@ -28,6 +28,12 @@ KEPT_LEAVES = 300
 KEPT_STRIPS = 600
 """Strips that one leaf keeps, around what was drawn last."""
 
+LARGE = 12_000
+"""Characters of a text, or of one leaf of it, that take so long that they are read and laid out in a thread."""
+
+READ_ENDS = 100
+"""Rows at both ends of a document that ``read`` lays out."""
+
 
 @dataclass(slots=True, eq=False)
 class _Piece:
@@ -61,6 +67,7 @@ class MarkdownDocument:
 
     def __init__(self, text: str = "", *, finished: bool = False) -> None:
         self._source = [text] if text else []
+        self._size = len(text)
         self._waiting: list[str] = []  # what the parser has not seen
         self.finished = finished
         self._parser: BlockParser | None = None
@@ -71,6 +78,7 @@ class MarkdownDocument:
         self._drawn_last: list[_Piece] = []
         self._width = 0
         self._known: tuple[int, int] | None = None  # width and height while nothing is parsed
+        self._ahead: MarkdownDocument | None = None  # the same, read elsewhere, until rows are asked for
 
     @property
     def text(self) -> str:
@@ -86,21 +94,35 @@ class MarkdownDocument:
         return parser.leaves[: len(self._pieces)]
 
     @property
-    def open_tail(self) -> bool:
-        """True while the last block may still grow."""
-        self._take()
-        return not self.finished and bool(self._pieces) and not self._pieces[-1].leaf.closed
-
-    @property
     def pending(self) -> bool:
         """True while code among the rows drawn last waits for its final colours: draw them again a moment later."""
         return any(
             piece.kind == "code" and getattr(piece.rows, "pending", False) for piece in self._drawn_last
         )
 
+    @property
+    def ready(self) -> bool:
+        """False while rows cannot be had without reading a long text."""
+        return self._parser is not None or self._ahead is not None or not self.finished or self._size <= LARGE
+
+    def read(self, width: int) -> None:
+        """Parse, and lay out what takes long. For a thread, while nobody else has the document; then ``adopt`` it."""
+        self._at(width)
+        for index, piece in enumerate(self._pieces):
+            if len(piece.leaf.text) > LARGE or len(piece.leaf.cells) * len(piece.leaf.aligns) > LARGE // 20:
+                self._measure(index)
+        self.prepare(width, 0, READ_ENDS)
+        self.prepare_end(width, READ_ENDS)
+
+    def adopt(self, other: MarkdownDocument) -> None:
+        """Take over what ``other``, a finished document of the same text, has read."""
+        if not self.ready:
+            self._ahead = other
+
     def append(self, text: str) -> None:
         """Add ``text`` at the end."""
         self._source.append(text)
+        self._size += len(text)
         if self._parser is None:
             self._known = None
         else:
@@ -109,7 +131,7 @@ class MarkdownDocument:
     def finish(self, text: str | None = None) -> None:
         """No more will come. ``text`` replaces the whole source if it differs from what was appended."""
         if text is not None and text != self.text:
-            self._source = [text]
+            self._source, self._size = [text], len(text)
             self._forget()
             self._known = None
         self.finished = True
@@ -122,7 +144,9 @@ class MarkdownDocument:
         """Keep only the source of a finished document; it is parsed again when rows are asked for."""
         if not self.finished:
             self.drop_rows()
-        elif self._parser is not None:
+            return
+        self._ahead = None
+        if self._parser is not None:
             self._take()
             self._known = (self._width, self._heights.total)
             self._forget()
@@ -303,6 +327,11 @@ class MarkdownDocument:
 
     def _take(self) -> BlockParser:
         """Parse what came since."""
+        if self._ahead is not None:
+            other, self._ahead = self._ahead, None
+            self._parser, self._references = other._parser, other._references
+            self._pieces, self._heights, self._recent = other._pieces, other._heights, other._recent
+            self._width, self._waiting = other._width, []
         parser = self._parser
         if parser is None:
             parser = self._parser = BlockParser()
@@ -374,7 +403,7 @@ class MarkdownDocument:
                 piece.exact = False
 
     def _forget(self) -> None:
-        self._parser = None
+        self._parser = self._ahead = None
         self._references = 0
         self._pieces = []
         self._recent.clear()

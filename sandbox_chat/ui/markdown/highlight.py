@@ -7,6 +7,7 @@ stack of states at the start of lexing, but does not give it back at the end. To
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,12 @@ MAX_HIGHLIGHT = 100_000
 
 MAX_PART = 8_000
 """Characters that are lexed on the terminal's loop in one go, while code comes; more at once stays plain for now."""
+
+LOOP_SECONDS = 0.1
+"""Time of the processor that lexing takes on the terminal's loop at most. Ordinary code takes a tenth of it; some
+lexers take the square of the length of an odd line."""
+THREAD_SECONDS = 3.0
+"""The same in a thread."""
 
 # Pygments' token types, the longest name that fits wins.
 _TOKENS = {
@@ -102,8 +109,11 @@ def plain_line(text: str) -> Line:
     return (Run(text, (), "", 0),) if text else ()
 
 
-def highlight(code: str, language: str) -> list[Line]:
-    """Return the lines of ``code`` as runs; plain when the language is unknown, and behind ``MAX_HIGHLIGHT``."""
+def highlight(code: str, language: str, seconds: float = LOOP_SECONDS) -> list[Line]:
+    """Return the lines of ``code`` as runs; plain when the language is unknown, and behind ``MAX_HIGHLIGHT``.
+
+    What is not lexed after ``seconds`` of the processor's time stays plain.
+    """
     lexer = lexer_for(language) if language else None
     if lexer is None:
         return [plain_line(line) for line in code.split("\n")]
@@ -113,7 +123,7 @@ def highlight(code: str, language: str) -> list[Line]:
         code, rest = code[:cut], code[cut:]
         if not cut:
             return [plain_line(line) for line in rest.split("\n")]
-    lines = list(_lines(lexer.get_tokens(code)))
+    lines = list(_lines(_within(seconds, lexer.get_tokens(code), code)))
     wanted = code.count("\n") + 1
     del lines[wanted:]  # the lexer makes sure of a newline at the end
     lines.extend(() for _ in range(wanted - len(lines)))
@@ -121,6 +131,22 @@ def highlight(code: str, language: str) -> list[Line]:
         lines.pop()
         lines.extend(plain_line(line) for line in rest.split("\n"))
     return lines
+
+
+def _within(seconds: float, tokens: Iterable[tuple[Any, str]], code: str) -> Iterator[tuple[Any, str]]:
+    """Yield the tokens of ``code`` until the time is up, then the rest of it as one without colour."""
+    until = time.thread_time() + seconds
+    at = 0
+    for number, (kind, value) in enumerate(tokens):
+        yield kind, value
+        at += len(value)
+        if not number % _LOOKS and time.thread_time() > until:
+            yield "", code[at:]
+            return
+
+
+_LOOKS = 8
+"""Tokens between two looks at the clock."""
 
 
 def _lines(tokens: Iterable[tuple[Any, str]]) -> Iterator[Line]:
@@ -174,18 +200,26 @@ class Lexing:
             return [plain_line(line) for line in lines]
         if self._by_state is not None:
             try:
-                return list(_lines(self._run(self._by_state, text)))[: len(lines)]
+                return self._timed(self._run(self._by_state, text), text)[: len(lines)]
             except (
                 Exception
             ):  # a lexer that does more than its tables say: colours come when the code has ended
                 self._by_state = None
         if self._whole is None:
             return [plain_line(line) for line in lines]
-        found = list(_lines(self._whole.get_tokens(self._before + text)))
+        found = self._timed(self._whole.get_tokens(self._before + text), self._before + text)
         skip = self._before.count("\n")
         found = found[skip : skip + len(lines)]
         found.extend(plain_line(line) for line in lines[len(found) :])
         self._before = _end_of(self._before + text)
+        return found
+
+    def _timed(self, tokens: Iterable[tuple[Any, str]], text: str) -> list[Line]:
+        """Return the lines of ``text``; when they take too long, this lexer is not asked again."""
+        begun = time.thread_time()
+        found = list(_lines(_within(LOOP_SECONDS, tokens, text)))
+        if time.thread_time() - begun > LOOP_SECONDS:
+            self._by_state = self._whole = None
         return found
 
     def _run(self, lexer: Any, text: str) -> Iterator[tuple[Any, str]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 from sandbox_chat.ui.glyphs import glyph
 from sandbox_chat.ui.transcript.cells import Row, Run, row_width
+from sandbox_chat.ui.transcript.lazy import Lazy
 from sandbox_chat.ui.transcript.wrap import wrap
 
 from .inline import inline_runs
@@ -151,7 +152,7 @@ class TableRows:
         return tuple(columns)
 
 
-class _Layout(Sequence[Row]):
+class _Layout(Lazy[Row]):
     """The rows of a table at one width. The rows of a line of the table are made when they are taken."""
 
     def __init__(
@@ -198,17 +199,7 @@ class _Layout(Sequence[Row]):
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
 
-    @overload
-    def __getitem__(self, index: int) -> Row: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Row]: ...
-    def __getitem__(self, index: int | slice) -> Row | list[Row]:
-        if isinstance(index, slice):
-            return [self[at] for at in range(*index.indices(len(self)))]
-        if index < 0:
-            index += len(self)
-        if not 0 <= index < len(self):
-            raise IndexError(index)
+    def _item(self, index: int) -> Row:
         line = bisect_right(self._ends, index)
         return self._rows(line)[index - (self._ends[line - 1] if line else 0)]
 

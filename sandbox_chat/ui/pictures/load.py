@@ -9,6 +9,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from sandbox_chat.words import tr
+
 if TYPE_CHECKING:
     from PIL.Image import Image
 
@@ -50,30 +52,29 @@ def _opened(path: str) -> Iterator[Image]:
         with os.fdopen(descriptor, "rb") as file, warnings.catch_warnings():
             info = os.fstat(descriptor)
             if not stat.S_ISREG(info.st_mode):
-                raise PictureError("It is not a file.")
+                raise PictureError(tr("pictures.not_a_file"))
             if info.st_size == 0:
-                raise PictureError("The file is empty.")
+                raise PictureError(tr("pictures.empty"))
             if info.st_size > MAX_BYTES:
-                raise PictureError(f"The file is too large ({info.st_size / 1e6:.0f} MB).")
+                raise PictureError(tr("pictures.too_large", size=f"{info.st_size / 1e6:.0f} MB"))
             warnings.simplefilter("ignore")
             with Image.open(file, formats=FORMATS) as image:
                 yield image
     except PictureError:
         raise
     except FileNotFoundError:
-        raise PictureError("The file is no longer there.") from None
+        raise PictureError(tr("pictures.gone")) from None
     except PermissionError:
-        raise PictureError("The file may not be read.") from None
+        raise PictureError(tr("pictures.not_allowed")) from None
     except IsADirectoryError:
-        raise PictureError("It is not a file.") from None
+        raise PictureError(tr("pictures.not_a_file")) from None
     except Image.DecompressionBombError:
-        raise PictureError("It has far too many pixels to be decoded; open the file instead.") from None
+        raise PictureError(tr("pictures.far_too_many_pixels")) from None
     except MemoryError:
-        raise PictureError("There is not enough memory to decode it.") from None
+        raise PictureError(tr("pictures.no_memory")) from None
     except Exception as error:
         # Decoders raise whatever they like on broken data: OSError, ValueError, SyntaxError, struct.error, …
-        what = "The picture is damaged or of an unknown kind"
-        raise PictureError(f"{what} ({type(error).__name__}).") from None
+        raise PictureError(tr("pictures.damaged", kind=type(error).__name__)) from None
 
 
 def load(
@@ -98,12 +99,10 @@ def load(
     with _opened(path) as image:
         width, height = image.size
         if width * height > max_pixels:
-            size = f"{width:,}×{height:,} pixels"
-            raise PictureError(
-                f"It has {size}, more than the limit of {max_pixels:,}; open the file instead."
-            )
+            size = f"{width:,}×{height:,}"
+            raise PictureError(tr("pictures.too_many_pixels", size=size, limit=f"{max_pixels:,}"))
         if width < 1 or height < 1:
-            raise PictureError("It has no pixels.")
+            raise PictureError(tr("pictures.no_pixels"))
         sideways = _sideways(image)
         if window == WHOLE:
             image.draft("RGB", box)  # JPEG: decode at a smaller size if that suffices

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rich.style import Style
 
+from sandbox_chat.ui.work_thread import WorkThread
+from sandbox_chat.words import tr
+
 from .load import WHOLE, PictureError, Window, bold_lines, load
 from .paint import PicturePaint
 from .terminal import Mode, TerminalInfo
-from .thread import WorkThread
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -108,7 +110,7 @@ class Painter:
         except PictureError:
             raise
         except Exception as error:  # whatever an encoder makes of odd sizes or of too little memory
-            raise PictureError(f"The picture could not be drawn ({type(error).__name__}).") from None
+            raise PictureError(tr("pictures.not_drawn", kind=type(error).__name__)) from None
         if self.mode != "kitty":  # a kitty picture belongs to the widget that sent it and frees it
             self._keep(key, paint)
         return paint
@@ -137,7 +139,7 @@ class Painter:
 
     def _paint(self, path: str, columns: int, rows: int, ground: Style, window: Window) -> PicturePaint:
         if self.mode == "off" or columns < 1 or rows < 1:
-            raise PictureError("Pictures are switched off.")
+            raise PictureError(tr("pictures.switched_off"))
         under = ground.bgcolor.get_truecolor() if ground.bgcolor is not None else (255, 255, 255)
         read = partial(
             load, path, max_pixels=self.max_pixels, window=window, ground=(under[0], under[1], under[2])

@@ -81,11 +81,6 @@ class PictureView(Widget):
         """How much larger than the whole picture it is shown."""
         return FACTORS[self._step]
 
-    def set_painter(self, painter: Painter) -> None:
-        """Draw with another painter."""
-        self._painter = painter
-        self._prepare()
-
     def show(self, path: str) -> None:
         """Show the whole picture at ``path``, or none for ``""``. The one before stays until it is ready."""
         self._path, self._pixels = path, (0, 0)

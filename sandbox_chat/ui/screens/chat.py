@@ -22,6 +22,7 @@ from sandbox_chat.ui.controller import Chat
 from sandbox_chat.ui.glyphs import glyph
 from sandbox_chat.ui.history import History
 from sandbox_chat.ui.images import Images
+from sandbox_chat.ui.keys import typed_text
 from sandbox_chat.ui.screens.picturing import Picturing
 from sandbox_chat.ui.screens.prompting import Prompting
 from sandbox_chat.ui.screens.reading import ReadingScreen
@@ -256,13 +257,14 @@ class ChatScreen(Ground, Prompting, Picturing, ReadingScreen):
 
     def on_key(self, event: events.Key) -> None:
         """What is typed while a pane is in use belongs into the prompt, unless the key means something there."""
-        if not event.is_printable or event.character is None or self.composer.disabled:
+        text = typed_text(event)
+        if not text or self.composer.disabled:
             return
         if event.key not in self.active_bindings and self.focused is not self.composer:
             event.stop()
             event.prevent_default()
             self.set_focus(self.composer)  # at once: the next key may mean something in the pane
-            self.composer.type_text(event.character)
+            self.composer.type_text(text)
 
     def restore(self, prompt: str) -> None:
         """Put a prompt back that got no answer."""

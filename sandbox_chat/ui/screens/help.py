@@ -92,6 +92,10 @@ def _keys(item: BindingType) -> list[str]:
     return [key.strip() for key in keys.split(",")]
 
 
+WIDEST = 22
+"""Columns of keys before what they do; wider ones have a line of their own."""
+
+
 class HelpScreen(ModalScreen[None]):
     """Shows the keys over the chat."""
 
@@ -122,13 +126,14 @@ class HelpScreen(ModalScreen[None]):
     def content(self) -> Content:
         """Return the text of the help."""
         keys = [cell_len(key) for _, rows in self._groups for key, _ in rows]
-        column = min(22, max(keys, default=8))
+        column = min(WIDEST, max(keys, default=8))
         lines: list[Content] = []
         for name, rows in self._groups:
             if lines:
                 lines.append(Content(""))
             lines.append(Content.styled(name, "bold"))
             for key, words in rows:
-                pad = " " * max(1, column - cell_len(key) + 2)
+                wide = cell_len(key) > column
+                pad = "\n" + " " * (column + 4) if wide else " " * (column - cell_len(key) + 2)
                 lines.append(Content.assemble("  ", (key, "$accent"), pad, words))
         return Content("\n").join(lines)

@@ -14,6 +14,7 @@ from textual.widgets import Static
 from sandbox_chat.text import clean_line
 from sandbox_chat.ui.actions import bindings_of
 from sandbox_chat.ui.desktop import open_link
+from sandbox_chat.ui.outside import copy_text
 from sandbox_chat.words import tr
 
 SHOWN = 1000
@@ -43,7 +44,7 @@ class LinkScreen(ModalScreen[None]):
 
     def action_copy(self) -> None:
         """Copy the address."""
-        self.app.copy_to_clipboard(self.href)
+        copy_text(self.app, self.href)
         self.dismiss(None)
 
     def action_back(self) -> None:

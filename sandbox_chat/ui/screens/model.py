@@ -12,6 +12,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from sandbox_chat.ui.actions import bindings_of
+from sandbox_chat.ui.widgets.entry import Entry
 from sandbox_chat.words import tr
 
 NAME_LIMIT = 200
@@ -30,7 +31,7 @@ class ModelScreen(ModalScreen[str]):
         """Lay out the question."""
         with Vertical(id="model-box"):
             yield Static(Content.styled(tr("dialogs.model"), "bold"))
-            name = Input(value=self._present, max_length=NAME_LIMIT, id="model-name", compact=True)
+            name = Entry(value=self._present, max_length=NAME_LIMIT, id="model-name", compact=True)
             name.cursor_blink = False
             yield name
             yield Static(Content.styled(tr("dialogs.model_keys"), "$muted"))

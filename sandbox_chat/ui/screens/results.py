@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sandbox_chat.events import FileContent
+from sandbox_chat.events import FileContent, ImageContent
 from sandbox_chat.settings import Settings
 from sandbox_chat.ui import tooltext
 from sandbox_chat.ui.calls import ToolCall
@@ -27,6 +27,7 @@ class Result:
     suffix: str
     output: str
     files: Sequence[FileContent] = field(default_factory=list)
+    pictures: Sequence[ImageContent] = field(default_factory=list)
 
     @property
     def pages(self) -> list[FileContent]:
@@ -47,7 +48,7 @@ def of_card(card: ToolCard) -> Result:
 def of_call(call: ToolCall) -> Result:
     """Return what can be used of a call of the tools pane."""
     code, suffix = tooltext.whole_code(call)
-    return Result(code, suffix, tooltext.everything(call), call.files)
+    return Result(code, suffix, tooltext.everything(call), call.files, call.images)
 
 
 class Results(PaneScreen):
@@ -72,6 +73,8 @@ class Results(PaneScreen):
             self.run_worker(self._page_result(result), exit_on_error=False)
         elif command == "save" and result.files:
             self.run_worker(self._save_file(result.files[0]), exit_on_error=False)
+        elif command == "save" and (result.pictures or result.output.strip()):
+            self.run_worker(self._save_result(result), exit_on_error=False)
         elif command == "edit" and result.code:
             self.run_worker(self._edit_code(result), exit_on_error=False)
         else:
@@ -131,6 +134,18 @@ class Results(PaneScreen):
 
         name = "-".join(file.title.lower().split())
         said = await asyncio.to_thread(save_copy, Path(file.path), self.settings.downloads_path, name)
+        self.status.say(said, 6.0)
+
+    async def _save_result(self, result: Result) -> None:
+        """Save what is kept in no file for another program: the pictures, or else the text."""
+        from sandbox_chat.ui.desktop import save_copy
+        from sandbox_chat.ui.outside import save_text
+
+        folder, said = self.settings.downloads_path, ""
+        for picture in result.pictures:
+            said = await asyncio.to_thread(save_copy, Path(picture.path), folder)
+        if not result.pictures:
+            said = await asyncio.to_thread(save_text, result.output, folder, "output.txt")
         self.status.say(said, 6.0)
 
     async def _page_result(self, result: Result) -> None:

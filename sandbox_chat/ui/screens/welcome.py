@@ -21,9 +21,11 @@ from textual.widget import Widget
 from textual.widgets import Checkbox, Input, Static
 
 from sandbox_chat.settings import ConfigError, Settings, fields
+from sandbox_chat.text import clean, clean_line
 from sandbox_chat.ui.actions import bindings_of, key_of
 from sandbox_chat.ui.config_file import remember
 from sandbox_chat.ui.glyphs import glyph
+from sandbox_chat.ui.widgets.entry import Entry
 from sandbox_chat.words import tr
 
 
@@ -103,8 +105,9 @@ def check(choice: Choice, values: dict[str, str]) -> tuple[dict[str, str], dict[
             continue
         try:
             readers[item.name](value)
-        except ValueError as error:
-            bad[item.name] = tr("welcome.wrong", label=tr(item.label), error=error)
+        except ValueError:
+            wrong = "welcome.not_url" if item.name == "anthropic_base_url" else "welcome.not_plain"
+            bad[item.name] = tr(wrong, label=tr(item.label))
             continue
         good[item.name] = value
     return good, bad
@@ -241,7 +244,7 @@ class WelcomeScreen(Screen[None]):
                     for item in choice.fields:
                         with Horizontal(classes="field"):
                             yield Static(Content(tr(item.label)), classes="label")
-                            yield Input(
+                            yield Entry(
                                 value=item.value,
                                 placeholder=tr(item.hint) if item.hint else "",
                                 password=item.secret,
@@ -249,7 +252,7 @@ class WelcomeScreen(Screen[None]):
                                 id=f"{choice.id}-{item.name}",
                             )
                     yield Tick(
-                        Content(tr("welcome.remember", file=self._config)),
+                        Content(tr("welcome.remember", file=clean_line(str(self._config), 500))),
                         id=f"remember-{choice.id}",
                         compact=True,
                     )
@@ -273,7 +276,7 @@ class WelcomeScreen(Screen[None]):
 
     def _say(self, text: str) -> None:
         error = self.query_one("#welcome-error", Static)
-        error.update(Content.styled(text, "$error"))
+        error.update(Content.styled(clean(text), "$error"))
         error.display = bool(text)
 
     def on_choices_moved(self) -> None:

@@ -32,6 +32,7 @@ class AnswerBlock(Block):
         self._document = _markdown(text, finished=finished)
         self._ticket: Ticket | None = None
         self._size, self._newlines = len(text), text.count("\n")
+        self._width = MIN_WIDTH  # that rows were asked for last
 
     @property
     def pending(self) -> bool:
@@ -77,6 +78,7 @@ class AnswerBlock(Block):
         """Return the number of rows."""
         if not self.visible:
             return 0
+        self._width = max(width, MIN_WIDTH)
         if self._ticket is not None:
             return self.estimate(width)
         rows = self._document.height(max(width, MIN_WIDTH))
@@ -84,7 +86,7 @@ class AnswerBlock(Block):
 
     def prepare(self, width: int, row: int, count: int) -> int:
         """Make rows exact, from the content at ``row`` on."""
-        if not self.visible or self._ticket is not None:
+        if not self.visible or self.absent:
             return max(0, min(row, self.height(width) - 1))
         lead = self._lead
         at = self._document.prepare(max(width, MIN_WIDTH), max(row - lead, 0), count)
@@ -92,31 +94,33 @@ class AnswerBlock(Block):
 
     def prepare_end(self, width: int, count: int) -> None:
         """Make the last rows exact."""
-        if self.visible and self._ticket is None:
+        if self.visible and not self.absent:
             self._document.prepare_end(max(width, MIN_WIDTH), count)
 
     def strips(self, width: int, start: int, stop: int) -> Sequence[Strip]:
-        """Return rows; of a text that is on disk, rows that stand for it until it is there."""
+        """Return rows; of a text that is on disk or not read yet, rows that stand for it until it is there."""
         width = max(width, MIN_WIDTH)
         lead = self._lead
         palette = self.scene.palette
         out = [palette.blank(width)] * (max(0, min(lead, stop) - start))
-        if self._ticket is not None:
+        if self.absent:
             self.scene.want(self)
             note = palette.strip([Run(tr("transcript.loading"), ("faint",))], width)
-            out += [note if row == lead else palette.blank(width) for row in range(max(start, lead), stop)]
+            first = max(start, lead)
+            out += [note if row == first else palette.blank(width) for row in range(first, stop)]
         elif stop > lead:
             out += self._document.strips(width, palette, max(start - lead, 0), stop - lead)
         return out
 
     def rows(self, width: int) -> Sequence[Strip]:
-        """Return all rows."""
+        """Return all rows, whatever it costs."""
+        self.ensure()
         self.prepare(width, 0, 1 << 30)
         return self.strips(width, 0, self.height(width))
 
     def row_source(self, width: int, row: int) -> tuple[int, Row] | None:
         """Return what a row was made of."""
-        if self._ticket is not None or row < self._lead or not self.visible:
+        if self.absent or row < self._lead or not self.visible:
             return None
         return self._document.row_source(max(width, MIN_WIDTH), row - self._lead)
 
@@ -191,17 +195,37 @@ class AnswerBlock(Block):
         except OSError:
             return tr("transcript.lost")
 
-    def bring_back(self, text: str) -> None:
-        """The text is in memory again."""
+    @property
+    def absent(self) -> bool:
+        """True while the text is on disk, or is long and not read yet."""
+        return self._ticket is not None or not self._document.ready
+
+    def load(self) -> Callable[[], None]:
+        """Fetch the text, and read it if it is long."""
+        text = self.fetch()
+        read = _markdown(text, finished=True)
+        if not read.ready:
+            read.read(self._width)
+
+        def take() -> None:
+            self._bring_back(text)
+            self._document.adopt(read)
+            self.touch()
+
+        return take
+
+    def _bring_back(self, text: str) -> None:
         if self._ticket is not None:
             self._ticket = None
             self._document = _markdown(text, finished=True)
             self.touch()
 
     def ensure(self) -> None:
-        """Have the text in memory, whatever it costs."""
+        """Have the text in memory and read, whatever it costs."""
         if self._ticket is not None:
-            self.bring_back(self.fetch())
+            self._bring_back(self.fetch())
+        if not self._document.ready:
+            self.load()()
 
 
 def _markdown(text: str = "", *, finished: bool = False) -> MarkdownDocument:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from sandbox_chat.ui.glyphs import glyph
+from sandbox_chat.words import tr
 
 from .cells import MIN_WIDTH, TAB, Row, Run, fit_row, width_of
 from .scene import Scene
@@ -136,8 +137,14 @@ class Block:
         """Return the text, from disk if it is there. Blocking; in any thread."""
         return self.text
 
-    def bring_back(self, text: str) -> None:
-        """The text that was on disk is here again."""
+    @property
+    def absent(self) -> bool:
+        """True while rows that say so stand for the text: it is on disk, or takes long to read."""
+        return False
+
+    def load(self) -> Callable[[], None]:
+        """Get what is ``absent``, in any thread; what is returned is to be called on the loop. Blocking."""
+        return lambda: None
 
     def ensure(self) -> None:
         """Have the text in memory. Blocking."""
@@ -259,9 +266,6 @@ class Block:
         """Return all rows before they are coloured."""
         raise NotImplementedError
 
-    def _strips(self, rows: Sequence[Sequence[Run]], width: int) -> list[Strip]:
-        return [self.scene.palette.strip(row, width) for row in rows]
-
 
 class PromptBlock(Block):
     """What the user said."""
@@ -336,7 +340,7 @@ class ThinkingBlock(Block):
 
     def _lines(self, width: int) -> Sequence[Line]:
         mark = Run(f"{glyph('open' if self.expanded else 'folded')} ", ("muted",))
-        label = "thought" if self.finished else "thinking"
+        label = tr("transcript.thought" if self.finished else "transcript.thinking")
         flat = (
             " ".join(self._text[-4000:].split()) if not self.finished else " ".join(self._text[:4000].split())
         )
@@ -344,7 +348,7 @@ class ThinkingBlock(Block):
             body = wrap([Run(self.plain(0), ("thinking",), at=0)], width - 2)
             head = Line([mark, Run(label, ("muted",))])
             return [head, *(Line([Run("  "), *row], 0) for row in body)]
-        room = width - len(label) - 4
+        room = width - width_of(label) - 4
         if not self.finished and width_of(flat) > room > 0:
             flat = glyph("ellipsis") + flat[-(room - 1) :]  # while it is written, its end is what is new
             while width_of(flat) > room:

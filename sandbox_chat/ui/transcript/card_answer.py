@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sandbox_chat.events import FileContent, TableContent, TextContent
-from sandbox_chat.plain import last_line, sections, size_text
+from sandbox_chat.plain import ends_with, sections, size_text
 from sandbox_chat.ui.glyphs import glyph
 from sandbox_chat.words import tr
 
@@ -37,7 +37,7 @@ _STREAMS: Mapping[str, tuple[str, ...]] = {"stderr": ("warning",)}
 _ARROW = re.compile(r" *-+> *\d+ ")
 """How IPython marks the line of a frame."""
 _CELL = re.compile(
-    r'^\s*(?:Cell In\[(\d+)\], line (\d+)|File "<ipython-input-(\d+)-[^"]{1,80}", line (\d+))', re.M
+    r'^(?:  \| )?\s*(?:Cell In\[(\d+)\], line (\d+)|File "<ipython-input-(\d+)-[^"]{1,80}", line (\d+))', re.M
 )
 _CHAINED = re.compile(
     r"^(?:During handling of the above exception|The above exception was the direct cause)", re.M
@@ -108,9 +108,9 @@ def parts_of(content: Iterable[Content], live: LiveText | None) -> list[Part]:
     instead = {"result"} if any(isinstance(part, TableContent) and part.result for part in content) else set()
     for part in content:
         if isinstance(part, TextContent):
-            answer = sections(part.text)
+            answer = sections(part)
             for name, body in answer:
-                if name == "error" and last_line(dict(answer).get("traceback", "")) == body.strip():
+                if name == "error" and ends_with(dict(answer).get("traceback", ""), body):
                     continue  # the traceback ends with it
                 if name not in ("success", *instead) and body.strip():
                     found.append(_section(name, body, live))
@@ -178,7 +178,7 @@ def failing_line(content: Iterable[Content]) -> int:
     for part in content:
         if not isinstance(part, TextContent):
             continue
-        for name, body in sections(part.text):
+        for name, body in sections(part):
             if name != "traceback":
                 continue
             starts = [match.start() for match in _CHAINED.finditer(body)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
 
 from sandbox_chat.plain import all_sections, duration_text, limit_notes, was_stopped
 from sandbox_chat.text import clean
@@ -17,6 +17,7 @@ from .blocks import Line
 from .card_answer import SECTION_ROWS, failing_line
 from .card_live import LiveText, runs_of, wrap_output
 from .cells import TAB, Row, Run, fit, fit_row, row_width
+from .lazy import Lazy
 from .wrap import wrap
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def _bar() -> Run:
     return Run(f"  {glyph('upright')} ", ("faint",))
 
 
-class CodeLines(Sequence[Line]):
+class CodeLines(Lazy[Line]):
     """The lines of code that is shown whole; each is made when it is taken."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
@@ -63,13 +64,7 @@ class CodeLines(Sequence[Line]):
     def __len__(self) -> int:
         return len(self._rows)
 
-    @overload
-    def __getitem__(self, index: int) -> Line: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Line]: ...
-    def __getitem__(self, index: int | slice) -> Line | list[Line]:
-        if isinstance(index, slice):
-            return [self[at] for at in range(*index.indices(len(self)))]
+    def _item(self, index: int) -> Line:
         row = [run._replace(names=("block", *run.names)) for run in self._rows[index]]
         return Line([_INDENT, PREFIX, *row], 0, ("block",))
 

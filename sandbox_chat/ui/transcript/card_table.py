@@ -60,8 +60,9 @@ def table_rows(table: TableContent, width: int, most: int) -> list[Row]:
 
 def summary(table: TableContent, most: int, columns: int) -> str:
     """Return in words how large a table is, and how much is not shown beside its first ``most`` rows and ``columns``."""
-    unnamed = next((place for place, name in enumerate(table.columns) if name), len(table.columns))
-    index = max(unnamed, len(table.columns) - table.column_count)
+    index = len(table.columns) - table.column_count
+    if index <= 0:  # columns are left out, or there is no index
+        index = next((place for place, name in enumerate(table.columns) if name), 0)
     rows = sum(not row or row[-1] not in _SKIPPED for row in table.rows[:most])
     columns = max(0, sum(name not in _SKIPPED for name in table.columns[:columns]) - index)
     words = [tr("cards.table_size", rows=f"{table.row_count:,}", columns=f"{table.column_count:,}")]

@@ -278,10 +278,6 @@ class Layout:
             self._recent_rows -= self._recent.pop(index)
             self.blocks[index].forget()
 
-    def recent(self, index: int) -> bool:
-        """Return whether a block was measured lately and still has its rows."""
-        return index in self._recent
-
     def _content(self) -> tuple[int, int, int] | None:
         """Return block, part and offset of the text at the top of the view."""
         index, row = self._anchor
@@ -313,9 +309,11 @@ class Layout:
             row = 0
 
 
-def text_at(block: Block, width: int, row: int) -> tuple[int, int] | None:
-    """Return part and offset of the first text in a row of a block, or in one of the rows after it."""
-    for number in range(row, min(row + 4, block.height(width))):
+def text_at(block: Block, width: int, row: int, stop: int = 0) -> tuple[int, int] | None:
+    """Return part and offset of the first text in a row of a block, or in one of the rows after it, before ``stop``."""
+    for number in range(row, stop or row + 4):
+        if number >= block.height(width):
+            break
         source = block.row_source(width, number)
         if source is not None:
             for run in source[1]:
@@ -336,9 +334,13 @@ def locate(block: Block, width: int, part: int, at: int) -> int:
     while low < high:
         # What is at ``low`` was measured and stays; what comes behind the middle keeps its distance to the end.
         before = block.height(width)
-        middle = block.prepare(width, (low + high + 1) // 2, 1)
+        middle = max(block.prepare(width, (low + high + 1) // 2, 1), low + 1)
         high += block.height(width) - before
-        place = text_at(block, width, middle)
+        before = block.height(width)
+        place = text_at(block, width, middle, high + 1)
+        high = min(high + block.height(width) - before, block.height(width) - 1)
+        if middle > high:
+            break
         if place is None or place > goal:
             high = middle - 1
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -15,11 +16,35 @@ MOST_HITS = 2000
 """Places that one search finds at most."""
 
 _MARKUP = re.compile(r"[*_`~\\\[\]|]")
+_LINK_ENDS = re.compile(r"\]\((?:[^()\n]|\([^()\n]*\))*\)|\]\[[^\]\n]*\]")
 
 
 def pattern_of(query: str) -> re.Pattern[str]:
     """Return what finds ``query`` to the letter; small letters find capitals too, unless it has capitals."""
     return re.compile(re.escape(query), 0 if query != query.lower() else re.IGNORECASE)
+
+
+def may_show(query: str) -> Callable[[str], bool]:
+    """Return what tells whether a Markdown source may show ``query``: without its words it cannot.
+
+    Between the letters there may be marks, the targets of links, and signs that are written as entities.
+    """
+    words = [re.escape(word) for word in re.split(r"[\W_]+", query) if word]
+    flags = 0 if query != query.lower() else re.IGNORECASE
+    together = re.compile(r"[\W_]*".join(words), flags)
+    each = [re.compile(word, flags) for word in words]
+
+    def maybe(source: str) -> bool:
+        if not words:
+            return True
+        if "&" in source:
+            source = html.unescape(source)
+        if "](" not in source and "][" not in source:
+            return together.search(_MARKUP.sub("", source)) is not None
+        whole, short = _MARKUP.sub("", source), _MARKUP.sub("", _LINK_ENDS.sub("", source))
+        return all(word.search(whole) or word.search(short) for word in each)
+
+    return maybe
 
 
 def snapshot(blocks: Iterable[Block]) -> list[tuple[int, Texts]]:
@@ -32,12 +57,7 @@ def search(
 ) -> tuple[list[Hit], bool]:
     """Return where ``query`` stands, in order, and whether there are more than are returned."""
     pattern = pattern_of(query)
-    bare = pattern_of(_MARKUP.sub("", query))
-
-    def maybe(source: str) -> bool:
-        """Tell whether a Markdown source may show the query: its marks may stand between the letters."""
-        return bare.search(_MARKUP.sub("", source)) is not None
-
+    maybe = may_show(query)
     hits: list[Hit] = []
     for number, parts_of in texts:
         if stopped():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 import threading
@@ -22,14 +23,18 @@ class Spill:
         self._lock = threading.Lock()
         self._file: IO[bytes] | None = None
         self._end = 0
+        self._written: dict[bytes, Ticket] = {}  # by the digest of the text: none is written twice
         self._closed = False
 
     def write(self, text: str) -> Ticket | None:
         """Put a text away. ``None`` when it cannot be written; the text is to stay where it is then."""
         data = text.encode("utf-8", "surrogatepass")
+        digest = hashlib.blake2b(data, digest_size=16).digest()
         with self._lock:
             if self._closed:
                 return None
+            if digest in self._written:
+                return self._written[digest]
             try:
                 if self._file is None:
                     self._file = tempfile.TemporaryFile(prefix="sandbox-chat-", buffering=0)  # noqa: SIM115
@@ -40,6 +45,7 @@ class Spill:
             except OSError:  # a full disk, or none to write to
                 return None
             self._end += len(data)
+            self._written[digest] = ticket
             return ticket
 
     def read(self, ticket: Ticket) -> str:

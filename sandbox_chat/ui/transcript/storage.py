@@ -1,4 +1,4 @@
-"""Moves texts of a long transcript to disk and back, in threads; decisions and changes are made on the loop."""
+"""Moves texts of a long transcript to disk and back, and reads long ones, in threads; decisions and changes are made on the loop."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ class Storage:
         self.note(blocks, [index for index, _, _, _ in done], needed)
 
     def want(self, block: Block) -> None:
-        """A block is to be seen: read its text."""
-        if block.away:
+        """A block is to be seen: get its text."""
+        if block.absent:
             self._wanted[block.id] = block
             self._read()
 
@@ -80,15 +80,15 @@ class Storage:
         wanted, self._wanted = list(self._wanted.values()), {}
 
         def read() -> None:
-            texts = [(block, block.fetch()) for block in wanted]
+            loaded = [(block, block.load()) for block in wanted]
             with contextlib.suppress(RuntimeError):  # the program has ended
-                self._later(self._back, texts)
+                self._later(self._back, loaded)
 
         threading.Thread(target=read, name="transcript-in", daemon=True).start()
 
-    def _back(self, done: Sequence[tuple[Block, str]]) -> None:
+    def _back(self, done: Sequence[tuple[Block, Callable[[], None]]]) -> None:
         self._reading = False
-        for block, text in done:
-            block.bring_back(text)
+        for _, take in done:
+            take()
         self._arrived([block for block, _ in done])
         self._read()

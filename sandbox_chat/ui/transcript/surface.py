@@ -111,11 +111,6 @@ class TranscriptSurface(ScrollView):
         """All pieces of the transcript, withdrawn ones too."""
         return self.transcript.blocks
 
-    @property
-    def has_nothing(self) -> bool:
-        """True while there is nothing to see."""
-        return not self.transcript.blocks
-
     def feed(self, events: Sequence[Event], *, paced: bool = False) -> None:
         """Take events and draw soon: at once, or a moment after the last time.
 
@@ -129,15 +124,6 @@ class TranscriptSurface(ScrollView):
             self._flush()
         else:
             self._schedule()
-
-    def clear(self) -> None:
-        """Start with an empty transcript."""
-        self.transcript = Feed(self.scene)
-        self._layout = Layout(self.transcript.blocks)
-        self._selected = -1
-        self._marks = Marks()
-        self._framing.clear()
-        self._relayout()
 
     def end(self) -> None:
         """Go to the end and follow."""

@@ -342,8 +342,8 @@ class TranscriptView(TranscriptPointer, can_focus=True):
         self._marks.find(self._hits, hit)
         layout = self._layout
         block = self.transcript.blocks[hit.block]
-        self._awaited = number if block.away else -1
-        if block.away:
+        self._awaited = number if block.absent else -1
+        if block.absent:
             self._storage.want(block)
             return
         row = locate(block, layout.width, hit.part, hit.start)
@@ -357,9 +357,10 @@ class TranscriptView(TranscriptPointer, can_focus=True):
         self._tell_found()
 
     def _texts_came(self, blocks: Sequence[Block]) -> None:
-        super()._texts_came(blocks)
-        if 0 <= self._awaited < len(self._hits):
+        # First there, then the rest: what is not in sight may be let go of at once.
+        if 0 <= self._awaited < len(self._hits) and self._layout.width:
             self._go_to_hit(self._awaited)
+        super()._texts_came(blocks)
 
     def _tell_found(self) -> None:
         now = self._marks.now

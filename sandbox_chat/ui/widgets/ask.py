@@ -10,11 +10,13 @@ from textual.content import Content
 from textual.message import Message
 from textual.style import Style
 from textual.timer import Timer
-from textual.widgets import Static
+from textual.widget import Widget
 
 from sandbox_chat.events import ApprovalRequested
 from sandbox_chat.ui.actions import key_name, key_of
+from sandbox_chat.ui.formats import fit
 from sandbox_chat.ui.glyphs import glyph
+from sandbox_chat.ui.keys import typed_text
 from sandbox_chat.ui.state import ChatState
 from sandbox_chat.words import tr
 
@@ -23,10 +25,17 @@ GRACE = 0.5
 TYPING = 0.25
 """Seconds after an answer's key within which another key says that both were the beginning of a prompt."""
 DETAIL_ROWS = 8
+QUESTION_ROWS = 3
+"""Rows that a question takes at most when there is more to show."""
+OTHER_ROWS = 5
+"""Rows of the screen that are not the box's: title, tabs, one of the transcript, the prompt, the status."""
+
+_NEWLINE_KEYS = frozenset(("enter", "ctrl+j"))
+"""Newlines of a text that is on its way into the prompt."""
 
 
-class AskBox(Static, can_focus=True):
-    """Shows the oldest open question. Posts ``Decided``, ``Typed`` for keys that belong into the prompt, and ``Left``.
+class AskBox(Widget, can_focus=True):
+    """Shows the oldest open question; its choices are seen in any size. Posts ``Decided``, ``Typed`` for keys that belong into the prompt, and ``Left``.
 
     ``fresh()`` returns true while the user is at work in the composer: then the box does not take the focus.
     """
@@ -98,7 +107,7 @@ class AskBox(Static, can_focus=True):
             if self.has_focus:
                 self.post_message(self.Left())
             return
-        self._draw_question(asked, focused=self.has_focus)
+        self.refresh(layout=True)
         if self._watcher is None:
             self._watcher = self.set_interval(GRACE / 2, self._offer)
         else:
@@ -116,14 +125,12 @@ class AskBox(Static, can_focus=True):
     def on_focus(self) -> None:
         """Say which keys count."""
         self._typing = False
-        if self.asked is not None:
-            self._draw_question(self.asked, focused=True)
+        self.refresh(layout=True)
 
     def on_blur(self) -> None:
         """Say how to come back."""
         self._forget_pending()
-        if self.asked is not None:
-            self._draw_question(self.asked, focused=False)
+        self.refresh(layout=True)
 
     def on_key(self, event: events.Key) -> None:
         """Answer by a choice's letter, or by Esc, which does nothing; other letters go into the prompt."""
@@ -136,24 +143,19 @@ class AskBox(Static, can_focus=True):
             self._forget_pending()
             self.decide(asked.choices[-1].name)
             return
-        if not event.is_printable or event.character is None:
+        written = typed_text(event) or ("\n" if self._typing and event.key in _NEWLINE_KEYS else "")
+        if not written:
             return
         event.stop()
         event.prevent_default()
         keys = {choice.key for choice in asked.choices}
-        if (
-            self._typing
-            or self._pending_key
-            or not self.has_focus
-            or event.character not in keys
-            or not self.ready
-        ):
-            text, self._pending_key = self._pending_key + event.character, ""
+        if self._typing or self._pending_key or not self.has_focus or written not in keys or not self.ready:
+            text, self._pending_key = self._pending_key + written, ""
             self._forget_pending()
             self._typing = True
             self.post_message(self.Typed(text))
             return
-        self._pending_key = event.character
+        self._pending_key = written
         self._pending_timer = self.set_timer(TYPING, self._take_pending)
 
     def _take_pending(self) -> None:
@@ -175,20 +177,63 @@ class AskBox(Static, can_focus=True):
         self._offered = True
         self.focus()
 
-    def _draw_question(self, asked: ApprovalRequested, *, focused: bool) -> None:
-        lines = [Content.assemble((f"{glyph('asks')} ", "bold $accent"), (asked.question, "bold"))]
-        detail = asked.detail.splitlines()
-        lines += [Content.styled(f"  {line}", "$muted") for line in detail[:DETAIL_ROWS]]
-        if len(detail) > DETAIL_ROWS:
-            lines.append(Content.styled(tr("ask.more_lines", count=len(detail) - DETAIL_ROWS), "$muted"))
-        row = Content("  ")
+    def get_content_height(self, container: object, viewport: object, width: int) -> int:
+        """Return the rows that are needed."""
+        del container, viewport
+        return len(self._lines(width))
+
+    def render(self) -> Content:
+        """Draw the question."""
+        return Content("\n").join(self._lines(self.content_size.width))
+
+    def _lines(self, width: int) -> list[Content]:
+        """Return the rows: of the choices all, of the question and its detail what has room beside them."""
+        asked = self.asked
+        if asked is None or width < 1:
+            return []
+        choices = self._choices(asked, width)
+        room = max(1, self.app.size.height - OTHER_ROWS - len(choices))
+        question = Content.assemble((f"{glyph('asks')} ", "bold $accent"), (asked.question, "bold")).wrap(
+            width
+        )
+        rows = _bounded(question, min(room, QUESTION_ROWS), width)
+        inner = max(1, width - 2)
+        detail = [
+            row for line in asked.detail.splitlines() for row in Content(line).wrap(inner) or [Content()]
+        ]
+        seen = min(DETAIL_ROWS, room - len(rows))
+        if len(detail) > seen:
+            seen = max(0, seen - 1)
+        rows += [Content.styled(f"  {row.plain}", "$muted") for row in detail[:seen]]
+        if len(detail) > seen and len(rows) < room:
+            more = fit(tr("ask.more_lines", count=len(detail) - seen), width)
+            rows.append(Content.styled(more, "$muted"))
+        return rows + choices
+
+    def _choices(self, asked: ApprovalRequested, width: int) -> list[Content]:
+        """Return the rows of the choices; none is broken."""
+        pieces = []
         for number, choice in enumerate(asked.choices):
             click = Style.from_meta({"@click": f"screen.answer({number})"})
-            row = row + Content.assemble((choice.key, "bold $accent"), " ", (choice.label, click), "   ")
-        last = asked.choices[-1]
-        if focused:
-            hint = f"{key_name('escape')} {last.label}"
+            label = fit(choice.label, max(1, width - 4))
+            pieces.append(Content.assemble((choice.key, "bold $accent"), " ", (label, click)))
+        if self.has_focus:
+            hint = f"{key_name('escape')} {asked.choices[-1].label}"
         else:
             hint = tr("ask.how", key=key_of("chat.next_pane"))
-        lines.append(row + Content.styled(hint, "$muted"))
-        self.update(Content("\n").join(lines))
+        pieces.append(Content.styled(fit(hint, max(1, width - 2)), "$muted"))
+        rows: list[Content] = []
+        for piece in pieces:
+            if rows and rows[-1].cell_length + 3 + piece.cell_length <= width:
+                rows[-1] = rows[-1] + "   " + piece
+            else:
+                rows.append(Content("  ") + piece)
+        return rows
+
+
+def _bounded(rows: list[Content], limit: int, width: int) -> list[Content]:
+    """Return at most ``limit`` rows; the last one says when there were more."""
+    if len(rows) <= limit:
+        return rows
+    last = fit(f"{rows[limit - 1].plain.ljust(width)}…", width)
+    return [*rows[: limit - 1], Content.styled(last, "bold")]

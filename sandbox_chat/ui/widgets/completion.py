@@ -142,9 +142,11 @@ class Completion:
             case "file":
                 self._take_file(self._files[number])
             case "history" if self._prompts:
-                self.composer.prompts.add(self.composer.draft)  # what is replaced is not lost
-                self._end_search()
-                self.composer.text = self._prompts[number]
+                assert self._stash is not None
+                prompt = self._prompts[number]
+                self._end_search(*self._stash)
+                self.composer.to_history()  # what is replaced is not lost
+                self.composer.text = prompt
             case _:
                 self.cancel()
         self.close()
@@ -243,6 +245,7 @@ class Completion:
             return
         self._at = self._query = None
         composer = self.composer
+        composer.keep_now()
         self._stash = (composer.document_text, composer.selection)
         composer.show_search(searching=True)
         composer.load_document("")

@@ -14,8 +14,10 @@ from textual.message import Message
 from textual.timer import Timer
 
 from sandbox_chat.settings import Settings
+from sandbox_chat.text import from_key
 from sandbox_chat.ui.actions import bindings_of, keys_of
 from sandbox_chat.ui.history import History
+from sandbox_chat.ui.keys import typed_text
 from sandbox_chat.ui.slash import parse, unescaped
 from sandbox_chat.ui.tokens import Part, files, outside, recognised
 from sandbox_chat.ui.widgets.completion import Completion
@@ -162,6 +164,15 @@ class Composer(KeptArea):
         """True while something else than the draft stands here: an older prompt, or the words of a search."""
         return self.completion.searching or super().elsewhere
 
+    @property
+    def unsent(self) -> str:
+        """The prompt that was written and not sent, also while an older one is looked at."""
+        return self.prompts.draft if self.prompts.recalling else self.draft
+
+    def _leave_history(self) -> None:
+        if not self.completion.searching:  # the words of a search are no draft
+            super()._leave_history()
+
     def _edited(self) -> None:
         if not self.document[0].startswith("/"):
             self._stroke = self._word_typed = False
@@ -221,15 +232,15 @@ class Composer(KeptArea):
             return "\r"
         if event.key in self._newline_keys:
             return "\n"
-        return (event.character or "") if event.is_printable else ""
+        return typed_text(event)
 
     def _type(self, character: str, *, together: bool = False) -> None:
         if not self.document_text:
             self._stroke, self._word_typed = character == "/", False
         elif self._stroke and not together:
             self._word_typed = True
-        self._leave_history()
-        self.put(outside(character))
+        row, column = min(self.selection)
+        self.put(outside(from_key(character, self.document[row][:column])))
         self.completion.typed(character)
         self.completion.update()
         self._tell_typed()
@@ -293,7 +304,6 @@ class Composer(KeptArea):
             text = " ".join(text[:1000].split())
         if not text:
             return
-        self._leave_history()
         if self.command_word is not None:
             self._stroke = False
         folded = len(self.tokens)
@@ -381,6 +391,7 @@ class Composer(KeptArea):
         parts = self.parts
         edited = await open_in_editor(self.app, self.text, ".md")
         if edited is not None:
+            self._leave_history()
             self.load_parts(recognised(edited, parts))
         self.focus()
 

@@ -16,7 +16,7 @@ from textual.strip import Strip
 from textual.widgets import TextArea
 from textual.widgets.text_area import Location
 
-from sandbox_chat.text import clean
+from sandbox_chat.text import from_paste
 from sandbox_chat.ui.tokens import Part, Span, Tokens, clean_slowly, outside, shown, span_at, spans
 
 HEAVY_CHARACTERS = 20_000
@@ -116,11 +116,10 @@ class DraftArea(TextArea):
 
     def insert_text(self, text: str) -> None:
         """Insert text from outside at the cursor, cleaned, and folded when it is long."""
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
         if len(text) > LATER:
-            self.put(self.tokens.fold(text, raw=True))
+            self.put(self.tokens.fold(text.replace("\r\n", "\n").replace("\r", "\n"), raw=True))
             self.run_worker(self._clean_later(), exit_on_error=False)
-        elif text := clean(text):
+        elif text := from_paste(text):
             self.put(self.tokens.fold(text) if self._too_long(text) else outside(text))
 
     async def _clean_later(self) -> None:
@@ -332,6 +331,16 @@ class DraftArea(TextArea):
         else:
             super().action_delete_word_right()
 
+    def action_copy(self) -> None:
+        """Copy what is selected."""
+        self._copy(self.selected_text)
+
+    def _copy(self, text: str) -> None:
+        if text:
+            from sandbox_chat.ui.outside import copy_text
+
+            copy_text(self.app, text)
+
     def action_cut(self) -> None:
         """Cut what is selected, or else the line."""
         start, end = sorted(self.selection)
@@ -341,7 +350,7 @@ class DraftArea(TextArea):
             end = (start[0], len(self.document[start[0]])) if last else (start[0] + 1, 0)
         if text := self.get_text_range(start, end):
             self.delete(start, end, maintain_selection_offset=False)
-            self.app.copy_to_clipboard(text)
+            self._copy(text)
 
     def action_paste(self) -> None:
         """Insert what was copied in this program."""

@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from sandbox_chat.ui.actions import bindings_of, key_name
+from sandbox_chat.ui.widgets.entry import Entry
 from sandbox_chat.words import tr
 
 
@@ -50,7 +51,7 @@ class FindBar(Horizontal):
     def compose(self) -> ComposeResult:
         """Lay out the row."""
         yield Static(Content(f"{tr('transcript.find')} "), id="find-label")
-        yield Input(compact=True, id="find-input")
+        yield Entry(compact=True, id="find-input")
         yield Static(Content(""), id="find-count")
 
     def open(self) -> None:

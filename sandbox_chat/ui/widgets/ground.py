@@ -6,16 +6,24 @@ each container at each frame. Here they are drawn once for a size and a style.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from textual.containers import Horizontal, Vertical
 from textual.geometry import Region, Size
 from textual.strip import Strip
-from textual.widget import Widget
+
+if TYPE_CHECKING:
+    from textual.widget import Widget as Base
+else:
+    Base = (
+        object  # Textual takes the looks of a class from its first base that is a widget; this must not be it
+    )
 
 MOST = 16
 """Regions kept for each container: a few come again and again."""
 
 
-class Ground(Widget):
+class Ground(Base):
     """To be inherited before a container's class."""
 
     _kept_size = Size(0, 0)

@@ -32,7 +32,8 @@ class KeptArea(DraftArea):
         return self.prompts.recalling
 
     def edit(self, edit: Any) -> Any:
-        """Perform an edit."""
+        """Perform an edit. An older prompt that is edited, by whatever key, is a draft."""
+        self._leave_history()
         result = super().edit(edit)
         self._edited()
         return result
@@ -56,18 +57,19 @@ class KeptArea(DraftArea):
         if self.keep is None or self.elsewhere:
             return
         if not self.document_text:
-            self._keep_now()
+            self.keep_now()
         elif self._keep_timer is None:
-            self._keep_timer = self.set_timer(self._keep_delay, self._keep_now)
+            self._keep_timer = self.set_timer(self._keep_delay, self.keep_now)
 
-    def _keep_now(self) -> None:
+    def keep_now(self) -> None:
+        """Let the draft be kept at once, unless something else stands here."""
         if self._keep_timer is not None:
             self._keep_timer.stop()
             self._keep_timer = None
         if self.keep is None or self.elsewhere:
             return
         if self.tokens.raw:  # it is being cleaned
-            self._keep_timer = self.set_timer(self._keep_delay, self._keep_now)
+            self._keep_timer = self.set_timer(self._keep_delay, self.keep_now)
         else:
             self.keep(self.parts)
 
@@ -79,7 +81,7 @@ class KeptArea(DraftArea):
             super().action_cursor_up(select)
             return
         if not self.prompts.recalling:
-            self._keep_now()
+            self.keep_now()
             self._put_aside = self.parts
         if (text := self.prompts.back(self.text)) is not None:
             self.text = text
@@ -95,6 +97,13 @@ class KeptArea(DraftArea):
             self.text = text
         else:
             self.load_parts(self._put_aside)
+
+    def to_history(self) -> None:
+        """Put the draft into the history: the one that was put aside, or else what stands here."""
+        if self.prompts.recalling:
+            self._leave_history()
+        else:
+            self.prompts.add(self.text)
 
     def _leave_history(self) -> None:
         """What stands here is a draft of its own now; the one that was put aside goes into the history."""

@@ -65,6 +65,14 @@ def test_settling_of_text() -> None:
     assert cloud.settled({"a\ud83c": ["b\ud83c", 1, None]}) == {"a\ufffd": ["b\ufffd", 1, None]}
 
 
+def test_a_script_alone_is_a_page() -> None:
+    run = Run(1, None, 1000)
+    for message in ({"javascript": 'draw("</script>")'}, {"html": "<b>x</b>", "javascript": "draw()"}):
+        Cell(run).take({"type": "result", **message})
+    pages = [output.data for output in run.result("", 0).outputs]
+    assert pages == [{"text/html": '<script>draw("<\\/script>")</script>'}, {"text/html": "<b>x</b>"}]
+
+
 def test_messages_of_the_interpreter() -> None:
     run = Run(1, None, 1000)
     cell = Cell(run)

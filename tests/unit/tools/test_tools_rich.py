@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 from support.pictures import picture
 from support.toolbox import Tools
@@ -15,6 +16,10 @@ from sandbox_chat.tools.rich import MOST, Scripts, page_title, rich_contents
 FRAME = (
     '<table border="1" class="dataframe"><thead><tr><th></th><th>a</th></tr></thead>'
     "<tbody><tr><th>0</th><td>1</td></tr></tbody></table>"
+)
+EMPTY_POLARS = (
+    "<div><style>\n.dataframe > thead > tr { text-align: right; }\n</style>\n<small>shape: (0, 0)</small>"
+    '<table border="1" class="dataframe"><thead><tr></tr><tr></tr></thead><tbody></tbody></table></div>'
 )
 PLOT = '<div><div id="p" class="plotly-graph-div"></div><script>Plotly.newPlot("p", [])</script></div>'
 LIBRARY = "<script>/* plotly.js v3.0.1 */ window.Plotly = {}</script>\n<style>x</style>"
@@ -42,6 +47,26 @@ async def test_a_data_frame_is_a_table_and_no_file() -> None:
     found, notes, saved = await rich_of(FRAME)
     assert found == [TableContent(("", "a"), (("0", "1"),), 1, 1, result=True)]
     assert (notes, saved) == ([], [])
+
+
+async def test_a_plot_is_kept_with_the_scripts_that_draw_it() -> None:
+    scripts = Scripts()
+    logo = (
+        '<style>.bk-notebook-logo {}</style><a class="bk-notebook-logo"></a><span>Loading BokehJS ...</span>'
+    )
+    library = "<script>root._bokeh_onload_callbacks = []</script>"
+    place, draws = '<div id="e1" data-root-id="p1"></div>', '<script>embed({"p1": "e1"})</script>'
+    other = "<script>embed({})</script>"
+    found, _, saved = await rich_of(logo, library, place, draws, other, scripts=scripts)
+    assert saved == [f"{library}\n{place}\n{draws}".encode()]
+    assert [part.title for part in found] == ["bokeh plot"]
+    _, _, saved = await rich_of(place, draws, scripts=scripts)  # in a later call
+    assert saved == [f"{library}\n{place}\n{draws}".encode()]
+
+
+@pytest.mark.parametrize("html", [pd.DataFrame()._repr_html_(), EMPTY_POLARS])
+async def test_a_data_frame_without_anything_is_its_text(html: str) -> None:
+    assert (await rich_of(html))[::2] == ([], [])
 
 
 async def test_other_html_is_a_file() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -13,11 +13,14 @@ from hypothesis import strategies as st
 from support.pictures import picture
 from support.toolbox import Tools
 
-from sandbox_chat.events import ImageContent, TextContent
+from sandbox_chat import plain
+from sandbox_chat.events import ImageContent, TextContent, ToolFinished, content_dict, from_dict
 from sandbox_chat.sandbox.base import CodeError, Execution, RawSink, RichOutput, StopReason
 from sandbox_chat.settings import Settings
+from sandbox_chat.text import from_output
+from sandbox_chat.tools import run_code as run_code_module
 from sandbox_chat.tools.context import ImageBlock
-from sandbox_chat.tools.run_code import TRACEBACK_LIMIT, sections
+from sandbox_chat.tools.run_code import SHOWN_LIMIT, TRACEBACK_LIMIT, sections
 
 
 def shown(execution: Execution, limit: int = 20_000) -> str:
@@ -180,13 +183,19 @@ async def test_a_damaged_picture_is_a_note(tools: Tools) -> None:
     assert "[note] Picture 1 could not be used" in outcome.text
 
 
-def test_a_flood_of_displays_is_cut_before_it_is_looked_at() -> None:
+def test_a_flood_of_displays_is_cut_before_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at = []
+
+    def counting(text: str) -> str:
+        looked_at.append(len(text))
+        return from_output(text)
+
+    monkeypatch.setattr(run_code_module, "from_output", counting)
     outputs = tuple(RichOutput({"text/plain": "\x1b[31m\u200b" * 100_000}) for _ in range(60))
-    start = time.monotonic()
     text = shown(Execution(outputs=outputs))
     assert len(text) <= 20_000
     assert "cut out of" in text
-    assert time.monotonic() - start < 1.0  # all of it would take ten times as long
+    assert max(looked_at) <= SHOWN_LIMIT + 100
 
 
 class _Floods:
@@ -223,3 +232,42 @@ async def test_output_that_cannot_be_kept_is_said_to_the_user(tmp_path: Path) ->
     [shown_text] = [part.text for part in outcome.display if isinstance(part, TextContent)]
     assert "could not be kept on this computer (File exists)" in shown_text
     assert "could not be kept" not in outcome.text
+
+
+LOOKS = "[success] False\n[error]\nx\n[traceback]\ny\n[note] z\n[result]"
+
+
+async def test_output_that_looks_like_a_part_of_the_answer_is_output(tools: Tools) -> None:
+    outcome = await tools.call("run_code", code=f"print({LOOKS!r})")
+    [content] = outcome.display
+    assert isinstance(content, TextContent)
+    assert plain.sections(content) == [("success", "True"), ("stdout", LOOKS)]
+    assert outcome.text == content.text == f"[success] True\n[stdout]\n{LOOKS}"
+    data = json.loads(json.dumps(content_dict(content)))
+    finished = {"tool_use_id": "u", "is_error": False, "content": [data], "duration_ms": 1}
+    event = from_dict({"type": "tool_finished", "at": "2026-01-02T03:04:05+00:00", **finished})
+    assert isinstance(event, ToolFinished)
+    assert plain.all_sections(event.content) == plain.sections(content)
+
+
+async def test_the_words_of_an_error_are_no_parts_of_the_answer(tools: Tools) -> None:
+    outcome = await tools.call("run_code", code=f"raise ValueError({LOOKS!r})")
+    found = plain.all_sections(outcome.display)
+    assert [name for name, _ in found] == ["success", "error", "traceback"]
+    assert found[1][1] == f"ValueError: {LOOKS}"
+
+
+async def test_notes_after_such_output_are_parts(tools: Tools) -> None:
+    tools.sandbox.next = [Execution(stdout=LOOKS, notes=("first", "second"))]
+    outcome = await tools.call("run_code", code="1")
+    assert plain.all_sections(outcome.display)[1:] == [
+        ("stdout", LOOKS), ("note", "first"), ("note", "second")
+    ]  # fmt: skip
+
+
+async def test_a_file_that_looks_like_an_answer_is_shown_as_it_is(tools: Tools) -> None:
+    tools.sandbox.files["/tmp/a.log"] = LOOKS.encode()
+    outcome = await tools.call("read_file", path="/tmp/a.log")
+    [content] = outcome.display
+    assert isinstance(content, TextContent)
+    assert plain.sections(content) == [("", content.text)]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sandbox_chat.text import clean
 from sandbox_chat.ui import arguments
-from sandbox_chat.ui.arguments import PartialArguments, partial_arguments
+from sandbox_chat.ui.arguments import PartialArguments
 
 
 @pytest.mark.parametrize(
@@ -27,14 +27,14 @@ from sandbox_chat.ui.arguments import PartialArguments, partial_arguments
     ],
 )
 def test_partial_arguments(draft: str, found: dict[str, str]) -> None:
-    assert partial_arguments(draft) == found
+    assert PartialArguments(draft).texts == found
 
 
 @given(st.text(alphabet=st.characters(min_codepoint=32, max_codepoint=126), max_size=30), st.data())
 def test_what_is_shown_is_always_a_beginning_of_the_whole(text: str, data: st.DataObject) -> None:
     whole = json.dumps({"code": text})
     draft = whole[: data.draw(st.integers(0, len(whole)))]
-    shown = partial_arguments(draft).get("code", "")
+    shown = PartialArguments(draft).texts.get("code", "")
     assert text.startswith(shown)
 
 
@@ -65,7 +65,7 @@ def test_pieces_of_any_size_give_what_json_gives(given: dict, ascii_only: bool, 
 
 @given(st.text(alphabet='{}[]",:\\u0d8ne \x1b', max_size=60))
 def test_what_is_no_json_is_no_error(draft: str) -> None:
-    assert all(isinstance(value, str) for value in partial_arguments(draft).values())
+    assert all(isinstance(value, str) for value in PartialArguments(draft).texts.values())
 
 
 def test_each_character_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:

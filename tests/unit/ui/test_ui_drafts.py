@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -9,6 +10,8 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from sandbox_chat.ui.drafts import Drafts
 from sandbox_chat.ui.tokens import Part
@@ -116,3 +119,27 @@ def test_a_folder_that_cannot_be_written_is_told_and_stops_nothing(tmp_path: Pat
     assert "cannot be kept" in drafts.problem
     assert drafts.recover() == []
     drafts.close()
+
+
+def test_a_program_that_starts_meanwhile_takes_no_lock_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It finds the lock's file before it is locked, and removes it as one that belongs to nobody."""
+    real = fcntl.flock
+    other = Drafts(tmp_path)
+    went = []
+
+    def flock(fd: int, operation: int) -> None:
+        if not went:
+            went.append(fd)
+            assert other.recover() == []
+        real(fd, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    drafts = Drafts(tmp_path)
+    drafts.save([Part("text", "mine")])
+    assert drafts.settle()
+    assert drafts.problem == ""
+    assert other.recover() == []
+    drafts.close(keep=True)
+    assert other.recover() == [[Part("text", "mine")]]

@@ -107,3 +107,25 @@ def test_the_draft_is_known_while_older_prompts_are_looked_at() -> None:
     assert history.draft == "draft"
     history.leave()
     assert not history.recalling
+
+
+def test_a_line_that_a_full_disk_cut_spoils_none_after_it(tmp_path: Path) -> None:
+    path = tmp_path / "history"
+    path.write_text('"whole"\n"cut o')
+    history = History(path)
+    history.add("next")
+    history.close()
+    again = History(path)
+    again.load()
+    assert again.entries == ["whole", "next"]
+
+
+def test_it_says_what_the_next_run_will_not_find(tmp_path: Path) -> None:
+    history = History(tmp_path / "no" / "history")
+    (tmp_path / "no").write_text("")
+    assert history.keeps("one")
+    history.add("one")
+    history.close()
+    assert not history.keeps("one")
+    assert history.keeps(" ")
+    assert not History(tmp_path / "history").keeps("x" * (ENTRY_LIMIT + 1))

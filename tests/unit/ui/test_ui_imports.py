@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from sandbox_chat.ui.start import FRAMES_PER_SECOND
+
 HEAVY = (
     "claude_agent_sdk",
     "mcp",
@@ -43,4 +45,4 @@ def test_the_frame_rate_is_not_left_in_the_environment() -> None:
         "import textual.constants\nprint('TEXTUAL_FPS' in os.environ, textual.constants.MAX_FPS)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "120"]
+    assert done.stdout.split() == ["False", FRAMES_PER_SECOND]

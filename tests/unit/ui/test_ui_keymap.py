@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import string
 
 import pytest
 from textual.keys import _character_to_key
 
+from sandbox_chat import words
 from sandbox_chat.ui.keymap import NO_KEY, keymap, normal, read
 
 
@@ -92,3 +94,16 @@ def test_the_same_key_may_mean_something_else_in_another_place() -> None:
 def test_swapped_keys_are_no_conflict() -> None:
     chosen, faults = read({"chat.tools": ("f3",), "chat.cost": ("f2",)})
     assert (chosen, faults) == ({"chat.tools": ("f3",), "chat.cost": ("f2",)}, [])
+
+
+def test_faults_are_told_in_the_language_of_the_interface() -> None:
+    wanted = {"composer.newlin": ("ctrl+n",), "chat.tools": ("f3", "nokey"), "chat.model": ("f3",)}
+    words.use("zh")
+    try:
+        faults = read(wanted)[1]
+    finally:
+        words.use("en")
+    assert len(faults) == len(read(wanted)[1]) == 4
+    assert all(
+        re.search("[\u3400-\u9fff]", fault) and not re.search(r"\b(the|key|is)\b", fault) for fault in faults
+    )

@@ -72,6 +72,31 @@ def test_a_wrong_editor_is_said(value: str, words: str) -> None:
         editor_command({"EDITOR": value})
 
 
+def test_cat_is_no_pager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(tmp_path, "less")
+    program(tmp_path, "cat")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for value in ("cat", "/bin/cat", " cat "):
+        assert pager_command({"PAGER": value}) == ["less"]
+
+
+@pytest.mark.parametrize(("body", "said"), [("exit 0", []), ("exit 7", ["pg ended with code 7"])])
+async def test_a_pager_that_fails_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, said: list[str]
+) -> None:
+    monkeypatch.setenv("PAGER", str(program(tmp_path, "pg", body)))
+
+    async def run(app: App[Any], command: list[str]) -> int:
+        return await outside._wait(command)
+
+    monkeypatch.setattr(outside, "_run", run)
+    app = Told()
+    async with app.run_test():
+        await open_in_pager(app, "text")
+    assert [words.partition(";")[0] for words in app.said] == said
+    assert list(scratch_folder().glob("text-*")) == []
+
+
 def test_nothing_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outside.shutil, "which", lambda _: None)
     with pytest.raises(Outside, match="EDITOR"):
@@ -128,6 +153,7 @@ async def test_where_no_program_can_have_the_terminal_it_is_said(
         ("exit 0", "old", None, ""),
         ("exit 3", "old", None, "ended with code 3"),
         ('rm "$1"', "old", None, "could not be read"),
+        ('rm "$1"; mkfifo "$1"', "old", None, "could not be read"),
         ('head -c 5000000 /dev/zero > "$1"', "old", None, "too large"),
     ],
 )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from sandbox_chat import words
 from sandbox_chat.settings import Secret, Settings
 from sandbox_chat.ui.screens.welcome import CHOICES, apply, check
 
@@ -49,3 +52,22 @@ def test_what_is_wrong_is_said_without_repeating_a_secret(
     assert list(bad) == [name]
     assert bad[name].endswith((".", "?"))
     assert "sk" not in bad[name]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"anthropic_base_url": "gateway.example.com"},
+        {"anthropic_base_url": "https://u:p@example.com"},
+        {"anthropic_base_url": "https://example.com/?a"},
+        {"anthropic_base_url": "https://example.com", "model": "a\x1bb"},
+    ],
+)
+def test_what_is_wrong_is_said_in_one_language(values: dict[str, str]) -> None:
+    words.use("zh")
+    try:
+        _, bad = check(BY_ID["gateway"], values)
+    finally:
+        words.use("en")
+    (sentence,) = bad.values()
+    assert not re.search(r"[a-z]+ [a-z]+", sentence)

@@ -190,27 +190,65 @@ SHOWS = {
     "Run",
     "assemble",
     "NoticeBlock",
+    "PictureError",
 }
 """What puts a text on the screen, by the name of the function."""
 NAMES = {"sandbox-chat", "Sandbox Chat", "unsafe-local"}
 """Names, which are the same in every language."""
 
 
+def written(node: ast.expr, names: dict[str, list[ast.expr]]) -> Iterator[str]:
+    """The words that an expression may be: literal, parts of an f-string, of each branch, of the name it was given."""
+    match node:
+        case ast.Constant(value=str(value)):
+            yield value
+        case ast.JoinedStr(values=values):
+            for part in values:
+                yield from written(part, names)
+        case ast.FormattedValue(value=ast.Name() as value):
+            yield from written(value, names)
+        case ast.IfExp(body=body, orelse=orelse):
+            yield from written(body, names)
+            yield from written(orelse, names)
+        case ast.Name(id=name):
+            for value in names.get(name, ()):
+                yield from written(value, {})
+
+
+NAMED_FIRST = {"assemble", "NoticeBlock"}
+"""Those whose arguments are names of styles and kinds too, in one lower-case word."""
+
+
+def is_kind(node: ast.expr) -> bool:
+    match node:
+        case ast.Constant(value=str(value)):
+            return re.fullmatch(r"[a-z]+", value) is not None
+        case ast.IfExp(body=body, orelse=orelse):
+            return is_kind(body) and is_kind(orelse)
+        case _:
+            return False
+
+
 def literals(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Words in the arguments of what shows text: literal, or the literal parts of an f-string."""
+    """Words in the arguments of what shows text."""
+    names: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            names.setdefault(node.targets[0].id, []).append(node.value)
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
         if name not in SHOWS:
             continue
-        shown = node.args if name in ("assemble", "NoticeBlock") else node.args[:1]
+        shown = node.args if name in NAMED_FIRST else node.args[:1]
+        if name == "Part" and node.args and is_kind(node.args[0]):
+            shown = node.args[1:2]  # of a part of an output or a draft
         for argument in shown:
             first = argument.elts[0] if isinstance(argument, ast.Tuple) and argument.elts else argument
-            parts = first.values if isinstance(first, ast.JoinedStr) else [first]
-            for part in parts:
-                if isinstance(part, ast.Constant) and isinstance(part.value, str):
-                    yield node.lineno, part.value
+            for text in written(first, names):
+                if not (name in NAMED_FIRST and is_kind(argument)):
+                    yield node.lineno, text
 
 
 def test_no_text_of_the_interface_stands_elsewhere() -> None:
@@ -220,8 +258,7 @@ def test_no_text_of_the_interface_stands_elsewhere() -> None:
         if not name.startswith("ui/"):
             continue
         for line, text in literals(ast.parse(path.read_text(encoding="utf-8"))):
-            kind = re.fullmatch(r"[a-z]+", text)  # of a part or a notice, not its text
-            if re.search(r"[A-Za-z]{2}", text) and not kind and text.strip(" ·") not in NAMES:
+            if re.search(r"[A-Za-z]{2}", text) and text.strip(" ·") not in NAMES:
                 found.append(f"{name}:{line} {text!r}")
     assert found == [], "\n".join(found)
 
@@ -231,6 +268,10 @@ def test_the_search_for_texts_finds_them() -> None:
         'Content("x")\nself.status.say(f"Gone {x}")\nContent.assemble(("› ", "a"), ("two words", ""))'
     )
     assert [text for _, text in literals(tree)] == ["x", "Gone ", "› ", "two words"]
+    tree = ast.parse(
+        'label = "Old one" if x else "New one"\nRun(f"{label}  ", ("muted",))\nPart("note", f"\\n{n} cut")'
+    )
+    assert [text for _, text in literals(tree)] == ["Old one", "New one", "  ", "\n", " cut"]
 
 
 # -- the mechanism -------------------------------------------------------------------------------------------

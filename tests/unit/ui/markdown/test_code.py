@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -229,3 +232,28 @@ def test_lexers_of_all_kinds_go_on_line_by_line(language: str) -> None:
     rows.update(source, closed=False)
     assert texts(rows.rows(80)) == source.rstrip("\n").split("\n")
     assert [Run] * 3 == [type(run) for row in rows.rows(80)[:3] for run in row][:3]
+
+
+ODD_CODE = [("java", "a " * 4000), ("autoit", " " * 7000), ("cfengine3", "a." * 3900)]
+"""Code that takes these lexers seconds: they look through the rest of the line at each of its characters."""
+
+
+@pytest.mark.parametrize(("language", "code"), ODD_CODE)
+def test_a_lexer_that_is_slow_is_stopped_and_the_rest_is_plain(language: str, code: str) -> None:
+    lexer_for(language)
+    begun = time.thread_time()
+    lines = highlight(code + "\nb c", language)
+    lexing = Lexing(language)
+    grown = [line for _ in range(3) for line in lexing.add([code])]
+    assert time.thread_time() - begun < 0.8
+    assert ["".join(run.text for run in line) for line in lines] == [code, "b c"]
+    assert ["".join(run.text for run in line) for line in grown] == [code] * 3
+
+
+def test_the_program_ends_while_a_lexer_works() -> None:
+    program = (
+        "import time\nfrom sandbox_chat.ui.markdown import code\n"
+        "code.highlight = lambda *_: time.sleep(60)\n"
+        "rows = code.CodeRows('python')\nrows.update('x = 1\\n' * 1000)\nrows.rows(40)\nassert rows.pending"
+    )
+    subprocess.run([sys.executable, "-c", program], timeout=20, check=True)

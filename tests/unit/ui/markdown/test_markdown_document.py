@@ -125,7 +125,6 @@ def test_nothing_to_show() -> None:
         (0, ()),
         "",
     )
-    assert not empty.open_tail
 
 
 @pytest.mark.parametrize(
@@ -203,7 +202,6 @@ def test_an_open_fence_is_coloured_while_it_grows() -> None:
         rows = whole(document, 30)
     assert ["".join(text for text, _ in row).rstrip() for row in rows] == [" import os", " def f():", "   pa"]
     assert ("import", PALETTE.style(("block", "tok-keyword"))) in rows[0]
-    assert document.open_tail
 
 
 def test_a_link_may_be_defined_after_its_use() -> None:
@@ -230,7 +228,6 @@ def test_a_replaced_text_is_shown_alone() -> None:
     document.finish("right")
     assert [row[0][0].rstrip() for row in whole(document)] == ["right"]
     assert document.text == "right"
-    assert not document.open_tail
 
 
 # -- only what is seen ------------------------------------------------------------------------------------

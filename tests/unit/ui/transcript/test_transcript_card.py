@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from support.screen import HOSTILE
 
 from sandbox_chat import events as ev
+from sandbox_chat.plain import error_line
 from sandbox_chat.ui.transcript import Feed, Scene
 from sandbox_chat.ui.transcript import card_face as face
 from sandbox_chat.ui.transcript.card import ToolCard
-from sandbox_chat.ui.transcript.card_answer import TABLE_ROWS, failing_line
+from sandbox_chat.ui.transcript.card_answer import TABLE_ROWS, failing_line, parts_of
 from sandbox_chat.ui.transcript.card_live import LiveText
-from sandbox_chat.ui.transcript.card_table import table_rows, table_text
+from sandbox_chat.ui.transcript.card_table import summary, table_rows, table_text
 from sandbox_chat.ui.transcript.cells import Run, row_width
 
 NAME = "mcp__sandbox__run_code"
@@ -85,6 +86,12 @@ def texts_of_rows(card: ToolCard, width: int) -> dict[int, list[Run]]:
             "occurred:\n\nCell In[1], line 4\n----> 4 b\n\nValueError: 2",
             4,
         ),
+        (
+            '  + Exception Group Traceback (most recent call last):\n  |   File "<ipython-input-9-92d>", line 2, in <module>\n'
+            '  | ExceptionGroup: eg (1 sub-exception)\n  +-+---------------- 1 ----------------\n    |   File '
+            '"<ipython-input-9-92d>", line 7, in f\n    | ValueError: 1\n    +------------------------------------',
+            2,
+        ),
         ("ValueError: Cell In[1], line 3", 0),
         ("", 0),
     ],
@@ -92,6 +99,24 @@ def texts_of_rows(card: ToolCard, width: int) -> dict[int, list[Run]]:
 def test_the_line_that_failed(traceback: str, line: int) -> None:
     content = (ev.TextContent(f"[success] False\n[error]\nx\n[traceback]\n{traceback}"),)
     assert failing_line(content) == line
+
+
+@pytest.mark.parametrize(
+    ("error", "traceback", "shown", "apart"),
+    [
+        ("ValueError: a\nb\nc", "Cell In[1], line 1\n\nValueError: a\nb\nc", "ValueError: a", False),
+        ("AssertionError", "Cell In[1], line 1\n\nAssertionError: ", "AssertionError", False),
+        ("ExceptionGroup: eg", "  | ExceptionGroup: eg\n  +-+---\n    | E: 1\n    +----", "ExceptionGroup: eg", True),
+        ("SyntaxError: bad (<x>, line 1)", "    1 +\n\nSyntaxError: bad", "SyntaxError: bad", True),
+        ("KeyError: 1", "SubKeyError: 1", "KeyError: 1", True),
+    ],
+)  # fmt: skip
+def test_an_error_is_named_by_its_first_line_and_said_once(
+    error: str, traceback: str, shown: str, apart: bool
+) -> None:
+    content = (ev.TextContent(f"[success] False\n[error]\n{error}\n[traceback]\n{traceback}"),)
+    assert error_line(content) == shown
+    assert [part.name for part in parts_of(content, None)] == ["error", "traceback"][not apart :]
 
 
 def test_a_folded_card_shows_the_line_that_failed_and_the_error() -> None:
@@ -174,6 +199,14 @@ def test_wide_tables_say_what_is_left_out() -> None:
     rows = ["".join(run.text for run in row) for row in table_rows(table(2, 30), 60, 10)]
     assert rows[0].endswith("…")
     assert rows[-1] == "2 rows × 30 columns · … 25 more columns"
+
+
+@pytest.mark.parametrize(
+    ("columns", "count"), [(("", "", " "), 2), (("", "", "a"), 2), (("",), 1), (("", ""), 2), (("a", ""), 2)]
+)
+def test_columns_without_names_are_columns(columns: tuple[str, ...], count: int) -> None:
+    content = ev.TableContent(columns, (("1",) * len(columns),), 1, count)
+    assert summary(content, 10, len(columns)) == f"1 rows × {count} columns"
 
 
 # -- live output -------------------------------------------------------------------------------------------

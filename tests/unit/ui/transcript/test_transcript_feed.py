@@ -12,6 +12,7 @@ from sandbox_chat.plain import sections
 from sandbox_chat.ui.transcript import Feed, Scene
 from sandbox_chat.ui.transcript.card import ToolCard
 from sandbox_chat.ui.transcript.picture_block import PictureBlock
+from sandbox_chat.words import use
 
 NAME = "mcp__sandbox__run_code"
 
@@ -248,8 +249,8 @@ def test_escapes_hidden_in_json_do_not_reach_the_screen() -> None:
 
 
 def test_sections() -> None:
-    assert sections("free text") == [("", "free text")]
-    assert sections("[success] True\n[stdout]\na\n\n[b]\n[result]\n5") == [
+    assert sections(ev.TextContent("free text")) == [("", "free text")]
+    assert sections(ev.TextContent("[success] True\n[stdout]\na\n\n[b]\n[result]\n5")) == [
         ("success", "True"), ("stdout", "a\n\n[b]"), ("result", "5"),
     ]  # fmt: skip
 
@@ -274,3 +275,17 @@ def test_rows_are_kept_until_something_changes() -> None:
     before = card.rows(60)
     feed.scene.tick += 1
     assert card.rows(60) is not before
+
+
+def test_thinking_is_named_in_the_language_that_is_set() -> None:
+    feed = Feed(Scene(motion=False))
+    feed.apply(ev.ThinkingDelta(text="先想一想，再画图"))
+    use("zh")
+    try:
+        assert lines(feed) == ["▸ 正在思考  先想一想，再画图"]
+        assert all(strip.cell_length == 20 for block in feed.blocks for strip in block.rows(20))
+        feed.apply(ev.Text(text="x"))
+        feed.blocks[0].touch()
+        assert lines(feed)[0] == "▸ 思考  先想一想，再画图"
+    finally:
+        use("en")

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox_chat import events as ev
 from sandbox_chat.ui.transcript import Feed
+from sandbox_chat.ui.transcript.answer import AnswerBlock
+from sandbox_chat.ui.transcript.blocks import Block
+from sandbox_chat.ui.transcript.cells import Row, Run
 from sandbox_chat.ui.transcript.heights import Heights
-from sandbox_chat.ui.transcript.layout import Layout
+from sandbox_chat.ui.transcript.layout import Layout, locate, text_at
+from sandbox_chat.ui.transcript.scene import Scene
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=60), st.randoms(use_true_random=False))
@@ -187,3 +192,49 @@ def test_the_view_may_move_before_it_is_told_of_new_blocks(steps: list[int], at_
     layout.changed(feed.take_changed())
     layout.go_end()
     assert text(layout) == everything(feed, layout.width)[-layout.height :]
+
+
+LACKING = (
+    "> \n\n* \n\nsome words that wrap\n\n" * 12,
+    "words\n\n" + "---\n\n" * 9 + "more words\n\n" + "- \n\n" * 9 + "the end",
+    ("字" * 50 + "\n  - b\n\n* \n  \n>> qq\n\n```py\nx=1\n\n\n\n\n\n\ny\n```\n\n") * 5,
+)
+
+
+@pytest.mark.parametrize("text", LACKING)
+@pytest.mark.parametrize("width", [12, 20, 40])
+def test_a_place_is_found_among_rows_without_text(text: str, width: int) -> None:
+    parts = AnswerBlock(Scene(), "a", text, finished=True).parts
+    for part in range(parts):
+        block = AnswerBlock(Scene(), "a", text, finished=True)
+        if block.plain(part):
+            row = locate(block, width, part, 0)
+            assert text_at(block, width, row) == (part, 0)
+
+
+class Shrinking(Block):
+    """A block that turns out to be shorter when it is looked at."""
+
+    size = 3
+    asked = 0
+
+    def height(self, width: int) -> int:
+        del width
+        return self.size
+
+    def prepare(self, width: int, row: int, count: int) -> int:
+        self.asked += 1
+        assert self.asked < 100
+        return super().prepare(width, row, count)
+
+    def prepare_end(self, width: int, count: int) -> None:
+        pass
+
+    def row_source(self, width: int, row: int) -> tuple[int, Row]:
+        del width
+        self.size = 2
+        return 0, [Run("x", at=row)]
+
+
+def test_looking_for_a_place_ends_when_what_is_looked_at_shrinks() -> None:
+    assert locate(Shrinking(Scene(), "a"), 40, 0, 9) == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from sandbox_chat import events as ev
 from sandbox_chat.ui.transcript import Feed
 from sandbox_chat.ui.transcript.marks import Hit
@@ -39,6 +41,22 @@ def test_what_is_read_is_found_not_what_is_written() -> None:
     assert found(feed, "bold words") == ["bold words"]
     assert found(feed, "needle") == []
     assert found(feed, "two") == ["two"]
+
+
+@pytest.mark.parametrize(
+    ("source", "query"),
+    [
+        ("a [link](http://x.y) here", "a link here"),
+        ("see [ref][r] after\n\n[r]: /u", "ref after"),
+        ("[*new* li](x(y)z)[ne](/q 'title')s", "lines"),
+        ("fish &amp; chips", "fish & chips"),
+        ("caf&eacute; &#x4f60;&#22909;", "café 你好"),
+        ("a_b = `x_y[1]`", "x_y[1]"),
+        ("**&&** ||", "&&"),
+    ],
+)
+def test_marks_targets_and_entities_between_the_letters_hide_nothing(source: str, query: str) -> None:
+    assert found(play(ev.Text(text=source)), query) == [query]
 
 
 def test_hidden_blocks_are_not_searched_and_a_growing_one_is() -> None:

@@ -71,6 +71,20 @@ def test_the_file_has_no_name(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) ->
     spill.close()
 
 
+def test_a_text_that_comes_and_goes_takes_its_place_once() -> None:
+    spill = Spill()
+    first = spill.write("a text\n" * 1000)
+    other = spill.write("another text\n" * 1000)
+    assert [spill.write("a text\n" * 1000) for _ in range(50)] == [first] * 50
+    assert first is not None
+    assert other is not None
+    assert spill.read(first) == "a text\n" * 1000
+    third = spill.write("a third")
+    assert third is not None
+    assert third.offset == first.length + other.length
+    spill.close()
+
+
 def test_a_ticket_beyond_the_end_is_an_error() -> None:
     spill = Spill()
     spill.write("short")

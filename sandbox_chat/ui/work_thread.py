@@ -16,7 +16,7 @@ T = TypeVar("T")
 class WorkThread:
     """Runs functions in a daemon thread, which starts with the first of them.
 
-    The executors of the standard library are waited for when the interpreter ends, however long a picture takes.
+    The executors of the standard library are waited for when the interpreter ends, however long a picture or a lexer takes.
     """
 
     def __init__(self, name: str) -> None:
@@ -24,14 +24,18 @@ class WorkThread:
         self._work: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    async def run(self, work: Callable[[], T]) -> T:
-        """Return what ``work`` returns, or raise what it raises. If the caller is cancelled before it begins, it does not."""
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        """Have ``work`` done. The future gets what it returns or raises; cancelled before it begins, it does not begin."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
         future: Future[T] = Future()
         self._work.put((future, work))
-        return await asyncio.wrap_future(future)
+        return future
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Return what ``work`` returns, or raise what it raises. If the caller is cancelled before it begins, it does not."""
+        return await asyncio.wrap_future(self.submit(work))
 
     def close(self) -> None:
         """End the thread after what was given to it. A later ``run`` starts another one."""
