@@ -16,6 +16,7 @@ from sandbox_chat.events import (
     ApprovalRequested,
     Attached,
     Event,
+    FileContent,
     Notice,
     Progress,
     TextContent,
@@ -260,6 +261,8 @@ def test_long_output_lies_whole_in_the_session(tmp_path: Path) -> None:
         [finished] = e.of(ToolFinished)
     [path] = (tmp_path / "data" / "sessions").glob("*/output/*.txt")
     assert path.read_text().splitlines() == [str(number) for number in range(20000)]
-    [shown] = finished.content
+    [shown, whole] = finished.content
     assert isinstance(shown, TextContent)
+    assert isinstance(whole, FileContent)
+    assert whole.path == str(path)
     assert str(path) in shown.text and str(tmp_path) not in result.text
