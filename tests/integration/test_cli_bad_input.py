@@ -116,7 +116,10 @@ def test_a_config_that_is_no_toml(tmp_path: Path) -> None:
     ("options", "part"),
     [
         (("--sandbox", "lcal"), "did you mean 'local'?"),
-        (("--images", "png"), "--images must be one of auto, kitty, sixel, iterm, sharp, symbols, half, ascii, off."),
+        (
+            ("--images", "png"),
+            "--images must be one of auto, kitty, sixel, iterm, sharp, symbols, half, ascii, off.",
+        ),
         (("--theme", "blue"), "--theme must be one of auto, dark, light, contrast, terminal."),
         (("--sandbox", "e2b"), "needs a key. Set E2B_API_KEY"),
         (("--log", "/proc/nowhere/x.log"), "The log file /proc/nowhere/x.log cannot be written"),
