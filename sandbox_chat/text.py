@@ -7,7 +7,7 @@ that can act on a terminal: what could is made visible, not dropped, so that a r
 * ``from_model``: what the model writes: answers, thinking, arguments, names of tools. ``ModelText`` for pieces.
 * ``from_tool``: text of a tool's result that no program of ours made.
 * ``from_output``: the whole output of a program; ``ansi.Output`` reads it in pieces and keeps its colours.
-* ``from_file``: a file's text. ``from_paste``, ``from_clipboard``: what the user puts into the prompt.
+* ``from_file``: a file's text. ``from_paste``: what the user pastes, from whatever clipboard: terminals give no other way to it.
 * ``from_key``: a character that is typed.
 * ``from_name``: names and titles: of files, models, sessions. One line.
 
@@ -24,7 +24,7 @@ from sandbox_chat.ansi import settle
 from sandbox_chat.signs import clean
 
 __all__ = [
-    "ModelText", "bound", "bound_tail", "clean", "clean_line", "from_arguments", "from_clipboard", "from_file",
+    "ModelText", "bound", "bound_tail", "clean", "clean_line", "from_arguments", "from_file",
     "from_key", "from_model", "from_name", "from_output", "from_paste", "from_tool",
 ]  # fmt: skip
 
@@ -72,11 +72,6 @@ def from_file(text: str) -> str:
 def from_paste(text: str) -> str:
     """Return pasted text, clean. Terminals send a carriage return for a newline."""
     return clean(text.replace("\r\n", "\n").replace("\r", "\n"))
-
-
-def from_clipboard(text: str) -> str:
-    """Return text of the clipboard, clean; some programs end theirs with a NUL."""
-    return from_paste(text.rstrip("\0"))
 
 
 def from_key(character: str, before: str) -> str:

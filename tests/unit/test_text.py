@@ -17,7 +17,6 @@ from sandbox_chat.text import (
     clean,
     clean_line,
     from_arguments,
-    from_clipboard,
     from_file,
     from_model,
     from_name,
@@ -205,7 +204,6 @@ def test_each_way_in() -> None:
     )
     assert from_file("\ufeffx\ufeff") == "x<U+FEFF>"
     assert from_paste("one\r\ntwo\rthree\n") == "one\ntwo\nthree\n"  # case T7
-    assert from_clipboard("one\rtwo\0\0") == "one\ntwo"
     assert from_name("a\n\tb\x07.txt ") == "a b␇.txt"
     assert len(from_name("x" * 1000, 40)) == 40
     assert from_arguments({"k\x1b": ["\u202e", 1, None, {"n": ("\x9b",)}]}) == {

@@ -24,7 +24,7 @@ def label_end(text: str, start: int, end: int) -> tuple[int, bool]:
     """Return where the bracket at ``start`` closes (-1: not known here) and whether brackets stand in the label."""
     depth, at = 1, start + 1
     for _ in range(_DEEPEST):
-        at = _LABEL.match(text, at, end).end()  # type: ignore[union-attr]
+        at = _LABEL.match(text, at, end).end()  # type: ignore[union-attr]  # it matches nothing, too
         if at >= end:
             return -1, False
         if text[at] == "[":

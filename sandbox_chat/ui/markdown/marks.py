@@ -131,7 +131,7 @@ class Scan:
                         ats.append(pos)
                     nodes.append("\n")
                     ats.append(-1)
-                    pos = _BLANKS.match(text, stop, end).end()  # type: ignore[union-attr]
+                    pos = _BLANKS.match(text, stop, end).end()  # type: ignore[union-attr]  # it matches nothing, too
                     continue
                 if start > pos:
                     nodes.append(text[pos:start])
