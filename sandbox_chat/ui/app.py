@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
@@ -113,8 +114,8 @@ class ChatApp(GuardedApp, CaretApp, QuietFailure, inherit_bindings=False):
             settings = dataclasses.replace(settings, theme="terminal", images=images)
         self.settings = settings
         self.chat = Chat(restored=self._restore)
-        self.prompts = History(settings.data_path / "history")
-        self.drafts = Drafts(settings.data_path / "drafts")
+        self.prompts = History(settings.data_path / "history", self._not_kept)
+        self.drafts = Drafts(settings.data_path / "drafts", self._not_kept)
         self.images = Images(settings, info)
         self.pump = Pump(self._deliver)
         self.signal_code = 0
@@ -193,6 +194,11 @@ class ChatApp(GuardedApp, CaretApp, QuietFailure, inherit_bindings=False):
                 self._say(tr("composer.draft_back"))
             else:
                 self.prompts.add("".join(map(written, parts)))
+
+    def _not_kept(self, problem: str) -> None:
+        """The history or the draft cannot be read or written; called on the thread that found out."""
+        with contextlib.suppress(RuntimeError):  # the program has ended
+            self.call_later(partial(self.notify, problem, severity="warning", timeout=10, markup=False))
 
     def _welcome(self) -> None:
         from sandbox_chat.ui.screens.welcome import WelcomeScreen

@@ -12,12 +12,13 @@ import os
 import sys
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sandbox_chat.text import clean
+from sandbox_chat.text import clean, clean_line
 from sandbox_chat.ui.tokens import Part
+from sandbox_chat.words import tr
 
 if sys.platform != "win32":  # there a draft is kept, but not found again
     import fcntl
@@ -29,11 +30,13 @@ BYTES_LIMIT = 64_000_000
 class Drafts:
     """Keeps one draft in ``folder``. ``save`` returns at once; a thread writes, always what is newest.
 
-    A draft that cannot be written is no reason to stop a chat: ``problem`` says why then.
+    A draft that cannot be written is no reason to stop a chat: ``problem`` says why then, and ``failed`` is called
+    with it, once, on the thread that writes.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, failed: Callable[[str], None] | None = None) -> None:
         self.folder = folder
+        self._failed = failed
         self.problem = ""
         self._stem = uuid.uuid4().hex
         self._lock_fd = -1
@@ -95,7 +98,14 @@ class Drafts:
                 self._write(parts)
                 self.problem = ""
             except OSError as error:
-                self.problem = f"The draft cannot be kept in {self.folder} ({error.strerror})."
+                before = self.problem
+                self.problem = tr(
+                    "composer.draft_not_kept",
+                    folder=clean_line(str(self.folder), 500),
+                    reason=error.strerror,
+                )
+                if self.problem != before and self._failed is not None:
+                    self._failed(self.problem)
 
     def _write(self, parts: Sequence[Part]) -> None:
         target = self._path("json")

@@ -11,9 +11,11 @@ import errno
 import json
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
-from sandbox_chat.text import clean
+from sandbox_chat.text import clean, clean_line
+from sandbox_chat.words import tr
 
 KEEP = 1000
 """Prompts kept; the file is rewritten when it holds twice as many."""
@@ -30,11 +32,14 @@ class History:
     """Prompts, oldest first, with a place in them that ``back`` and ``forward`` move.
 
     The draft that was being written is kept while older prompts are looked at. ``path`` is ``None``
-    for a history in memory only. The file is read by ``load`` and written on a thread of its own.
+    for a history in memory only. The file is read by ``load`` and written on a thread of its own. ``problem`` says
+    why that failed, and ``failed`` is called with it on that thread, once for
+    the same sentence.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: Path | None = None, failed: Callable[[str], None] | None = None) -> None:
         self.path = path
+        self._failed = failed
         self.problem = ""
         self._entries: list[str] = []
         self._place: int | None = None
@@ -83,7 +88,7 @@ class History:
         except FileNotFoundError:
             return
         except OSError as error:
-            self.problem = f"The prompt history {self.path} cannot be read ({error.strerror})."
+            self._fail("composer.history_not_read", error)
             return
         found: list[str] = []
         for line in raw.decode("utf-8", "replace").splitlines():
@@ -162,7 +167,13 @@ class History:
             finally:
                 os.close(handle)
         except OSError as error:
-            self.problem = f"The prompt history {self.path} cannot be written ({error.strerror})."
+            self._fail("composer.history_not_written", error)
+
+    def _fail(self, key: str, error: OSError) -> None:
+        before = self.problem
+        self.problem = tr(key, path=clean_line(str(self.path), 500), reason=error.strerror)
+        if self.problem != before and self._failed is not None:
+            self._failed(self.problem)
 
     def _rewrite(self) -> None:
         assert self.path is not None
@@ -176,6 +187,6 @@ class History:
                 os.close(handle)
             temporary.replace(self.path)
         except OSError as error:
-            self.problem = f"The prompt history {self.path} cannot be written ({error.strerror})."
+            self._fail("composer.history_not_written", error)
             with contextlib.suppress(OSError):
                 temporary.unlink()

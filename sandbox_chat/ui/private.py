@@ -14,6 +14,9 @@
 * ``App._driver.write``: bytes for the terminal that are not part of a frame (a kitty picture is sent once
   and then shown by plain characters). Writing to stderr directly could fall into the middle of a frame,
   which the driver's thread writes. Remove when Textual has a public way to write to the terminal.
+* ``Compositor._visible_widgets``, ``_dirty_regions``, ``Screen._compositor``: when one row at the top and one at
+  the bottom are to be painted, Textual renders every widget between them too and throws that away. Here only
+  those that lie in what is to be painted are rendered. Remove when Textual paints each region by itself.
 * ``App._exception``, ``_exception_event``, ``_return_code``, ``_close_messages_no_wait``: what that method
   sets and calls; the first two are what a test harness reads to raise the exception in the test.
 """
@@ -30,9 +33,11 @@ from functools import partial
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
+from textual._compositor import ChopsUpdate, Compositor
 from textual.app import App
 from textual.driver import Driver
 from textual.message import Message
+from textual.screen import Screen
 
 from sandbox_chat.ui.pasting import PasteShield
 
@@ -107,6 +112,32 @@ def away() -> Iterator[None]:
 def is_away() -> bool:
     """True while another program has the terminal; Ctrl+C is then meant for that one."""
     return _held is not None
+
+
+class NarrowCompositor(Compositor):
+    """Renders only the widgets that lie in what is to be painted."""
+
+    def render_partial_update(self) -> ChopsUpdate | None:
+        """Paint the dirty regions; see ``Compositor.render_partial_update``."""
+        widgets = self.visible_widgets
+        _ = self.cuts  # are made of all widgets, and kept
+        regions = tuple(self._dirty_regions)
+        needed = {
+            widget: (region, clip)
+            for widget, (region, clip) in widgets.items()
+            if any(region.overlaps(dirty) and clip.overlaps(dirty) for dirty in regions)
+        }
+        self._visible_widgets = needed
+        try:
+            return super().render_partial_update()
+        finally:
+            if self._visible_widgets is needed:
+                self._visible_widgets = widgets
+
+
+def paint_narrowly(screen: Screen[Any]) -> None:
+    """Let ``screen``, which is not shown yet, render only what is to be painted."""
+    screen._compositor = NarrowCompositor()
 
 
 class QuietFailure(App[int]):

@@ -16,6 +16,9 @@ EN = {
     "draft_back": "The prompt that was not sent in the last run is back.",
     "no_session": "There is no session to attach it to.",
     "not_empty": "The composer is not empty.",
+    "draft_not_kept": "What you type is not kept should the program be killed: {folder} cannot be written ({reason}).",
+    "history_not_read": "The history of your prompts, {path}, cannot be read ({reason}). Older prompts are not there, and new ones are not kept.",
+    "history_not_written": "The history of your prompts, {path}, cannot be written ({reason}). This session's prompts are kept until it ends.",
 }
 
 ZH = {
@@ -34,4 +37,7 @@ ZH = {
     "draft_back": "上次运行中未发送的提示已恢复。",
     "no_session": "没有可以附加文件的会话。",
     "not_empty": "输入框不为空。",
+    "draft_not_kept": "如果程序被强行终止，正在输入的内容将会丢失：无法写入 {folder}（{reason}）。",
+    "history_not_read": "无法读取提示历史记录 {path}（{reason}）。看不到以前的提示，新的提示也不会保存。",
+    "history_not_written": "无法写入提示历史记录 {path}（{reason}）。本次会话的提示只保留到会话结束。",
 }

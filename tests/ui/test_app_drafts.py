@@ -50,6 +50,19 @@ async def test_it_is_kept_while_it_is_written_and_not_when_it_was_sent(tmp_path:
     app.drafts.close()
 
 
+async def test_a_folder_that_takes_no_draft_and_no_history_is_told(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "drafts").write_text("a file")
+    (tmp_path / "data" / "history").mkdir()
+    app = chat_app(tmp_path, draft_delay=0.05)
+    async with app.run_test(size=WIDE, notifications=True) as pilot:
+        await ready(pilot, app)
+        await settled(pilot, lambda: "The history of your prompts" in screen_text(app))
+        await pilot.press(*"one")
+        await settled(pilot, lambda: "What you type is not kept" in screen_text(app))
+    app.drafts.close()
+
+
 async def test_clearing_and_quitting_leave_it_in_the_history_only(tmp_path: Path) -> None:
     app = chat_app(tmp_path, draft_delay=0.05)
     async with app.run_test(size=WIDE) as pilot:

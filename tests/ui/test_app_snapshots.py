@@ -72,6 +72,20 @@ def talk(made: list[PlayedEngine], *, running: bool = False, narrow_tab: str = "
     return before
 
 
+STREAMED = """\
+Two steps:
+
+1. Load the file and keep what is *complete*:
+
+   ```python
+   import pandas as pd
+
+   def load(path: str) -> pd.DataFrame:
+       \"\"\"Return the rows without gaps.\"\"\"
+       frame = pd.read_csv(path)
+       return frame.dropna(subset=["pri"""
+
+
 @pytest.fixture(autouse=True)
 def fixed_places(monkeypatch: pytest.MonkeyPatch) -> None:
     """The welcome screen names a file: always the same."""
@@ -98,6 +112,23 @@ def test_light(tmp_path: Path, snap_compare: Compare) -> None:
     made: list[PlayedEngine] = []
     app = chat_app(tmp_path, made, theme="light", demo=False, sandbox="unsafe-local", model="claude-sonnet-5")
     assert snap_compare(app, terminal_size=WIDE, run_before=talk(made))
+
+
+def test_streaming_fence(tmp_path: Path, snap_compare: Compare) -> None:
+    """An answer that stops in the middle of a string, in a line of code, in a fence, in a list."""
+    made: list[PlayedEngine] = []
+
+    async def before(pilot: Any) -> None:
+        await idle(pilot)
+        pilot.app.chat_screen.composer.insert_text("how do I drop incomplete rows")
+        await pilot.press("enter")
+        await settled(pilot, lambda: made[0].prompts)
+        for start in range(0, len(STREAMED), 7):
+            made[0].emit(ev.TextDelta(at=START, text=STREAMED[start : start + 7]))
+        await settled(pilot, lambda: pilot.app.chat.state.phase == "writing")
+        await pilot.pause(1.0)  # the lexer comes
+
+    assert snap_compare(chat_app(tmp_path, made), terminal_size=WIDE, run_before=before)
 
 
 @pytest.mark.parametrize("tab", ["", "f2", "f3"])

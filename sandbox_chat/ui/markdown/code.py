@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from itertools import accumulate
 
 from sandbox_chat.text import clean
-from sandbox_chat.ui.transcript.cells import MIN_WIDTH, Row, Run, expand_tabs, width_of, wrap_code
+from sandbox_chat.ui.transcript.cells import MIN_WIDTH, TAB, Row, Run, expand_tabs, width_of, wrap_code
 from sandbox_chat.ui.transcript.lazy import Lazy
 from sandbox_chat.ui.work_thread import WorkThread
 
@@ -37,6 +37,25 @@ _AROUND = 20
 @lru_cache(maxsize=1)
 def _thread() -> WorkThread:
     return WorkThread("highlight")
+
+
+def _with_tabs(raw: str, shown: str, begin: int, end: int) -> str:
+    """Return what of a line of code is shown between two offsets of ``shown``, which is ``raw`` without tabs."""
+    if "\t" not in raw:
+        return shown[max(begin, 0) : max(end, 0)]
+    out: list[str] = []
+    place = column = 0  # in ``shown``; cells in it
+    for number, piece in enumerate(raw.split("\t")):
+        if number:
+            step = len(TAB) - column % len(TAB)
+            if max(begin, place) < min(end, place + step):
+                out.append("\t")
+            place += step
+            column += step
+        out.append(piece[max(begin - place, 0) : max(end - place, 0)])
+        place += len(piece)
+        column += width_of(piece)
+    return "".join(out)
 
 
 class CodeRows:
@@ -68,6 +87,23 @@ class CodeRows:
     def text(self) -> str:
         """The code, as shown."""
         return "\n".join(self._texts)
+
+    def source(self, begin: int, end: int) -> str:
+        """Return the code from ``begin`` to ``end`` of ``text`` with the tabs that it was written with.
+
+        A tab belongs to the stretch when any of the cells that show it does.
+        """
+        if "\t" not in self._raw:
+            return self.text[begin:end]
+        out: list[str] = []
+        place = 0
+        for raw, shown in zip(clean(self._raw).split("\n"), self._texts, strict=False):
+            if place > end:
+                break
+            if place + len(shown) >= begin:
+                out.append(_with_tabs(raw, shown, begin - place, end - place))
+            place += len(shown) + 1
+        return "\n".join(out)
 
     @property
     def line_count(self) -> int:

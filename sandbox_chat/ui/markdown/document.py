@@ -231,6 +231,16 @@ class MarkdownDocument:
         self._take()
         return self._rows(self._pieces[index]).plain if index < len(self._pieces) else ""
 
+    def source(self, index: int, begin: int, end: int) -> str:
+        """Return what is copied of a block from ``begin`` to ``end`` of its ``plain``: code has its tabs again."""
+        from .leaves import CodeLeafRows
+
+        self._take()
+        if index >= len(self._pieces):
+            return ""
+        rows = self._rows(self._pieces[index])
+        return rows.source(begin, end) if isinstance(rows, CodeLeafRows) else rows.plain[begin:end]
+
     # -- measuring -----------------------------------------------------------------------------------------
 
     def _measure(self, index: int) -> int:

@@ -119,6 +119,10 @@ class CodeLeafRows:
         """The code."""
         return self._code.text
 
+    def source(self, begin: int, end: int) -> str:
+        """Return the code from ``begin`` to ``end`` of ``plain``, with its tabs."""
+        return self._code.source(begin, end)
+
     @property
     def pending(self) -> bool:
         """The final colours are still being made; ``rows`` has them when they are there."""

@@ -62,7 +62,7 @@ class PagerLine(Line):
         name = clean_line(image_name(image.path))
         zoom = tr("pictures.zoom", key=key_of("pager.large"))
         return [*left, Part(own(" · ".join(fact for fact in (name, size) if fact)), "", shrink=8, drop=2)], [
-            Part(own(zoom), "$faint", "large", drop=1)
+            Part(own(zoom), "$muted", "large", drop=1)
         ]
 
 

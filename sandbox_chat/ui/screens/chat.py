@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Static
 
-from sandbox_chat.events import Event
+from sandbox_chat.events import Event, TextDelta, ThinkingDelta
 from sandbox_chat.settings import Settings
 from sandbox_chat.ui import formats
 from sandbox_chat.ui.actions import bindings_of
@@ -23,6 +23,7 @@ from sandbox_chat.ui.glyphs import glyph
 from sandbox_chat.ui.history import History
 from sandbox_chat.ui.images import Images
 from sandbox_chat.ui.keys import typed_text
+from sandbox_chat.ui.private import paint_narrowly
 from sandbox_chat.ui.screens.picturing import Picturing
 from sandbox_chat.ui.screens.prompting import Prompting
 from sandbox_chat.ui.screens.reading import ReadingScreen
@@ -52,6 +53,10 @@ STILL_TICK = 1.0
 """The same with reduced motion: only the seconds go on."""
 
 
+TEXT = (TextDelta, ThinkingDelta)
+"""Events that only the transcript shows, as long as they do not change what is going on."""
+
+
 class ChatScreen(Ground, Prompting, Picturing, ReadingScreen):
     """The main screen. ``deliver`` takes the engine's events on the terminal's loop."""
 
@@ -68,6 +73,7 @@ class ChatScreen(Ground, Prompting, Picturing, ReadingScreen):
         clock: Callable[[], datetime],
     ) -> None:
         super().__init__(settings.tabs_below)
+        paint_narrowly(self)
         self.settings = settings
         self.chat = chat
         self.history = history
@@ -75,6 +81,7 @@ class ChatScreen(Ground, Prompting, Picturing, ReadingScreen):
         self._clock = clock
         self._past_timer: Timer | None = None
         self._frame = 0
+        self._phase = ""  # that the parts show
         self._tick_due = False
 
     def compose(self) -> ComposeResult:
@@ -127,7 +134,8 @@ class ChatScreen(Ground, Prompting, Picturing, ReadingScreen):
         if self._tick_due:
             self._draw_tick()
         if past < len(batch):
-            self.update_state()
+            if self.chat.state.phase != self._phase or not all(isinstance(event, TEXT) for event in batch):
+                self.update_state()
         elif self._past_timer is None:  # a long past comes in many batches; the panes need not show each
             self._past_timer = self.set_timer(PAST_UPDATE, self.update_state)
 
@@ -137,6 +145,7 @@ class ChatScreen(Ground, Prompting, Picturing, ReadingScreen):
             self._past_timer.stop()
             self._past_timer = None
         state = self.chat.state
+        self._phase = state.phase
         self.query_one("#title", TitleBar).changed()
         self.status.changed()
         self.tool_pane.update_state()

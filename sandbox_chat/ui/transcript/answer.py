@@ -105,7 +105,7 @@ class AnswerBlock(Block):
         out = [palette.blank(width)] * (max(0, min(lead, stop) - start))
         if self.absent:
             self.scene.want(self)
-            note = palette.strip([Run(tr("transcript.loading"), ("faint",))], width)
+            note = palette.strip([Run(tr("transcript.loading"), ("muted",))], width)
             first = max(start, lead)
             out += [note if row == first else palette.blank(width) for row in range(first, stop)]
         elif stop > lead:
@@ -134,6 +134,11 @@ class AnswerBlock(Block):
         """Return the text of one block of the Markdown as it is read."""
         self.ensure()
         return self._document.plain(part)
+
+    def source(self, part: int, begin: int, end: int) -> str:
+        """Return what is copied of one block of the Markdown; see ``Block.source``."""
+        self.ensure()
+        return self._document.source(part, begin, end)
 
     @property
     def parts(self) -> int:

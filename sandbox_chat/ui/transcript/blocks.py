@@ -217,6 +217,10 @@ class Block:
         del part
         return self.text
 
+    def source(self, part: int, begin: int, end: int) -> str:
+        """Return what is copied of a part of the plain text, from ``begin`` to ``end``: code has its tabs again."""
+        return self.plain(part)[begin:end]
+
     @property
     def parts(self) -> int:
         """Number of parts of the plain text."""

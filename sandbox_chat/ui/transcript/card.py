@@ -215,6 +215,11 @@ class ToolCard(Block):
         answer = self.came()
         return answer[part - 1].text if part <= len(answer) else ""
 
+    def source(self, part: int, begin: int, end: int) -> str:
+        """Return what is copied of the code or of what came of it; see ``Block.source``."""
+        plain = self.plain(part)
+        return plain[begin:end] if part else self._face.code.source(begin, end)
+
     def separator(self, part: int) -> str:
         """Return an empty line."""
         del part

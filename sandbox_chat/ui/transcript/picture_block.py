@@ -168,7 +168,7 @@ class PictureBlock(Block):
             if key is not None:
                 note = [
                     Run(" " * min(2, width)),
-                    Run(fit(own(tr("pictures.preparing")), width - 2), ("faint",)),
+                    Run(fit(own(tr("pictures.preparing")), width - 2), ("muted",)),
                 ]
                 blanks = [palette.blank(width)] * key.rows
                 blanks[key.rows // 2] = palette.strip(note, width)
@@ -189,5 +189,5 @@ class PictureBlock(Block):
         for count in range(len(keys), -1, -1):
             hint = own(" · ") + "  ".join(keys[:count]) if count else ""
             if width_of(name + size + hint) <= width:
-                return [[Run(name + size, ("muted",), at=0), Run(hint, ("faint",))]]
+                return [[Run(name + size, ("muted",), at=0), Run(hint, ("muted",))]]
         return [fit_row([Run(name, ("muted",), at=0)], width)]

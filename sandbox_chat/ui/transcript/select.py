@@ -71,7 +71,7 @@ class Selection:
                     continue
                 if pieces:
                     pieces.append(block.separator(part - 1))
-                pieces.append(block.plain(part)[inside[0] : inside[1]])
+                pieces.append(block.source(part, *inside))
             if joined := "".join(pieces):
                 out.append(joined)
         return "\n\n".join(out)

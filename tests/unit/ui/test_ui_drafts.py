@@ -113,10 +113,13 @@ def test_damaged_and_hostile_files_are_no_drafts(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_told_and_stops_nothing(tmp_path: Path) -> None:
     (tmp_path / "drafts").write_text("a file")
-    drafts = Drafts(tmp_path / "drafts")
-    drafts.save(DRAFT)
-    assert drafts.settle()
-    assert "cannot be kept" in drafts.problem
+    told: list[str] = []
+    drafts = Drafts(tmp_path / "drafts", told.append)
+    for _ in range(2):
+        drafts.save(DRAFT)
+        assert drafts.settle()
+    assert "cannot be written" in drafts.problem
+    assert told == [drafts.problem]
     assert drafts.recover() == []
     drafts.close()
 

@@ -48,12 +48,17 @@ def test_broken_lines_are_passed_over(tmp_path: Path) -> None:
 
 def test_a_history_that_cannot_be_written_lives_in_memory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    history = History(tmp_path / "file" / "history")
+    told: list[str] = []
+    history = History(tmp_path / "file" / "history", told.append)
     history.load()
-    history.add("kept")
-    history.close()
+    for prompt in ("before", "kept"):
+        history.add(prompt)
+        history.close()
     assert history.back("") == "kept"
     assert "cannot be written" in history.problem
+    assert len(told) == 2
+    assert "cannot be read" in told[0]
+    assert told[1] == history.problem
 
 
 def test_an_unreadable_file_is_said(tmp_path: Path) -> None:

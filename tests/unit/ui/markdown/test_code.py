@@ -8,12 +8,14 @@ import time
 from collections.abc import Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sandbox_chat.ui.markdown import code as code_module
 from sandbox_chat.ui.markdown import highlight as highlight_module
 from sandbox_chat.ui.markdown.code import AT_ONCE, MARK, CodeLayout, CodeRows
 from sandbox_chat.ui.markdown.highlight import MAX_HIGHLIGHT, Lexing, highlight, lexer_for
-from sandbox_chat.ui.transcript.cells import Row, Run, row_width
+from sandbox_chat.ui.transcript.cells import Row, Run, expand_tabs, row_width
 
 SOURCE = (
     '"""Doc\nof two lines."""\n\nimport os\n\n\nclass A:\n    def f(self):\n        return """x\n  y"""\n' * 8
@@ -257,3 +259,30 @@ def test_the_program_ends_while_a_lexer_works() -> None:
         "rows = code.CodeRows('python')\nrows.update('x = 1\\n' * 1000)\nrows.rows(40)\nassert rows.pending"
     )
     subprocess.run([sys.executable, "-c", program], timeout=20, check=True)
+
+
+def test_what_is_copied_has_its_tabs() -> None:
+    code = CodeRows("make")
+    code.update("all: a\tb\n\tcc -o x x.c\n\n\tend\n")
+    assert code.text == "all: a  b\n    cc -o x x.c\n\n    end"
+    assert code.source(0, 1 << 60) == "all: a\tb\n\tcc -o x x.c\n\n\tend"
+    second = code.text.index("\n") + 1
+    assert code.source(second + 4, second + 6) == "cc"
+    assert code.source(second + 3, second + 6) == "\tcc"  # one cell of the tab is enough
+    assert code.source(second - 1, second + 4) == "\n\t"
+
+
+@given(st.text("a\t\n漢é ", max_size=30), st.integers(0, 60), st.integers(0, 60))
+def test_any_stretch_that_is_copied_shows_what_was_marked(text: str, begin: int, size: int) -> None:
+    code = CodeRows("")
+    code.update(text)
+    whole = code.source(0, 1 << 60)
+    assert expand_tabs(whole) == code.text
+    assert text.startswith(whole)
+    begin = min(begin, len(code.text))
+    end = min(begin + size, len(code.text))
+    copied = code.source(begin, end)
+    assert copied in whole
+    assert copied.replace("\t", "").replace(" ", "") == code.text[begin:end].replace(" ", "")
+    if "\t" not in text:
+        assert copied == code.text[begin:end]

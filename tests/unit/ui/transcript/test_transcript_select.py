@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox_chat.text import from_model
+from sandbox_chat.ui.transcript.answer import AnswerBlock
 from sandbox_chat.ui.transcript.blocks import Block, NoticeBlock, PromptBlock
 from sandbox_chat.ui.transcript.cells import Run, row_width
 from sandbox_chat.ui.transcript.scene import Scene
@@ -138,3 +139,9 @@ def test_any_two_places_copy_what_stands_between_them(text: str, width: int, dat
                 assert 0 <= start < end <= row_width(source[1])
                 marked += end - start
     assert marked > 0 or not copied.strip(" \n\u200d")
+
+
+def test_code_of_an_answer_is_copied_with_its_tabs() -> None:
+    block = AnswerBlock(Scene(), "a", "A rule:\n\n```make\nall:\n\tcc x.c\n```\n\nand\tmore", finished=True)
+    whole = Selection(Place(0, 0, 0, 1), Place(0, 2, 0, 8))
+    assert "all:\n\tcc x.c" in whole.text([block])
