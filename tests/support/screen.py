@@ -206,7 +206,7 @@ def chat_app(
     return ChatApp(Settings(**values), make, ask=ask, resume=resume, typed=typed, clock=clock)
 
 
-async def settled(pilot: Any, condition: Callable[[], object], seconds: float = 10.0) -> None:
+async def settled(pilot: Any, condition: Callable[[], object], seconds: float = 20.0) -> None:
     """Wait until ``condition`` holds."""
     end = time.monotonic() + seconds
     while not condition():

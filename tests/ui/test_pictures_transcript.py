@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from textual.app import App, ComposeResult
+from support.screen import settled
+from support.view_app import ViewApp
 from textual.screen import ModalScreen
 
 from sandbox_chat import events as ev
@@ -18,29 +19,6 @@ from sandbox_chat.ui.transcript.gallery import KEPT
 from sandbox_chat.ui.transcript.picture_block import PictureBlock
 
 TERMINAL = TerminalInfo(is_tty=True, cell=(10, 20))
-
-
-class ViewApp(App[None]):
-    """A transcript alone."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.opened: list[str] = []
-
-    def compose(self) -> ComposeResult:
-        yield TranscriptView()
-
-    def on_mount(self) -> None:
-        for theme in themes():
-            self.register_theme(theme)
-        self.theme = themes()[0].name
-
-    @property
-    def view(self) -> TranscriptView:
-        return self.query_one(TranscriptView)
-
-    def on_transcript_view_picture_opened(self, event: TranscriptView.PictureOpened) -> None:
-        self.opened.append(event.path)
 
 
 class CountingPainter(Painter):
@@ -81,18 +59,10 @@ def drawn(view: TranscriptView, y: int) -> str:
     return view.render_line(y).render(view.app.console)
 
 
-async def until(pilot, condition, seconds: float = 20.0) -> None:
-    for _ in range(int(seconds / 0.02)):
-        if condition():
-            return
-        await pilot.pause(0.02)
-    raise AssertionError("it did not come about")
-
-
 async def calm(pilot, view: TranscriptView) -> None:
     """Wait until everything in sight is drawn."""
-    await until(pilot, lambda: not any("preparing" in line for line in lines(view)))
-    await until(pilot, lambda: view._gallery is None or not view._gallery.moving)
+    await settled(pilot, lambda: not any("preparing" in line for line in lines(view)))
+    await settled(pilot, lambda: view._gallery is None or not view._gallery.moving)
 
 
 @pytest.mark.parametrize("mode", ["half", "symbols", "sharp", "ascii", "sixel", "iterm", "kitty"])
@@ -112,7 +82,7 @@ async def test_a_picture_comes_below_its_card(tmp_path: Path, mode) -> None:
         assert drawn(view, 4) != drawn(view, 9)
         await pilot.click(TranscriptView, offset=(5, 11))
         await pilot.pause()
-        assert app.opened == [image.path]
+        assert app.messages[-1] == ("picture", image.path)
 
 
 async def test_without_pictures_words_say_what_and_where(tmp_path: Path) -> None:
@@ -135,8 +105,8 @@ async def test_a_bad_picture_is_a_sentence_and_takes_no_more_room(tmp_path: Path
         view.feed(
             [*call(ev.ImageContent(str(tmp_path / "bad.png"), "image/png", 400, 400)), ev.Text(text="after")]
         )
-        await until(pilot, lambda: any("bad.png · 400×400: " in line for line in lines(view)))
-        await until(pilot, lambda: row_of(view, "after") == 5)
+        await settled(pilot, lambda: any("bad.png · 400×400: " in line for line in lines(view)))
+        await settled(pilot, lambda: row_of(view, "after") == 5)
         assert view.virtual_size.height == 6
 
 
@@ -146,12 +116,12 @@ async def test_a_picture_survives_a_theme_change_and_a_dialog(tmp_path: Path) ->
         view = app.view
         view.set_images(Painter("sixel", TERMINAL, max_rows=8))
         view.feed(call(chart(tmp_path)))
-        await until(pilot, lambda: "\x1bP" in drawn(view, 5))
+        await settled(pilot, lambda: "\x1bP" in drawn(view, 5))
         await app.push_screen(ModalScreen())
         await pilot.pause()
         await app.pop_screen()
         app.theme = themes()[1].name
-        await until(pilot, lambda: "\x1bP" in drawn(view, 5))
+        await settled(pilot, lambda: "\x1bP" in drawn(view, 5))
 
 
 @pytest.mark.parametrize("mode", ["half", "symbols", "ascii", "kitty"])
@@ -190,11 +160,11 @@ async def test_sixels_are_simple_while_the_view_moves(tmp_path: Path) -> None:
         view.feed([*call(chart(tmp_path)), *(ev.Text(text=f"line {n}") for n in range(20))])
         await pilot.pause()
         view.action_scroll_start()
-        await until(pilot, lambda: "\x1bP" in drawn(view, 5))
+        await settled(pilot, lambda: "\x1bP" in drawn(view, 5))
         view.action_scroll_rows(1)
         assert "\x1bP" not in drawn(view, 4)
         assert "▀" in drawn(view, 4)
-        await until(pilot, lambda: "\x1bP" in drawn(view, 4))
+        await settled(pilot, lambda: "\x1bP" in drawn(view, 4))
         assert len(painter.made) == 1
 
 
@@ -308,10 +278,10 @@ async def test_a_font_of_another_size(tmp_path: Path) -> None:
         painter = CountingPainter("sixel", max_rows=12)
         view.set_images(painter)
         view.feed(call(chart(tmp_path)))
-        await until(pilot, lambda: '"1;1;400;20' in drawn(view, 5))
+        await settled(pilot, lambda: '"1;1;400;20' in drawn(view, 5))
         painter.cell = (20, 40)
         await pilot.resize_terminal(40, 20)
-        await until(pilot, lambda: '"1;1;400;40' in drawn(view, 3))
+        await settled(pilot, lambda: '"1;1;400;40' in drawn(view, 3))
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 5, 8, 20])

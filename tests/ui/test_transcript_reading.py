@@ -3,41 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from support.screen import settled
+from support.view_app import ViewApp, rows_shown
 from textual import events
-from textual.app import App, ComposeResult
 
 from sandbox_chat import events as ev
 from sandbox_chat.ui.transcript import TranscriptView
-
-
-class ViewApp(App[None]):
-    """A transcript alone."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.messages: list[tuple[str, str]] = []
-        self.found: tuple[int, int] = (-1, -1)
-
-    def compose(self) -> ComposeResult:
-        yield TranscriptView()
-
-    @property
-    def view(self) -> TranscriptView:
-        return self.query_one(TranscriptView)
-
-    def on_transcript_view_link_opened(self, event: TranscriptView.LinkOpened) -> None:
-        self.messages.append(("link", event.href))
-
-    def on_transcript_view_command_asked(self, event: TranscriptView.CommandAsked) -> None:
-        self.messages.append((event.command, event.block.text))
-
-    def on_transcript_view_found(self, event: TranscriptView.Found) -> None:
-        self.found = (event.number, event.count)
-
-
-def shown(view: TranscriptView) -> list[str]:
-    """Return what stands on the screen, without the gutter and the bar."""
-    return [view.render_line(y).text[2:-2].rstrip() for y in range(view.size.height)]
 
 
 def lit(view: TranscriptView) -> list[str]:
@@ -61,14 +32,6 @@ async def drag(pilot, start: tuple[int, int], end: tuple[int, int], *, shift: bo
     await pilot._post_mouse_events([events.MouseMove], TranscriptView, offset=end, button=1)
     await pilot._post_mouse_events([events.MouseUp], TranscriptView, offset=end, button=1)
     await pilot.pause()
-
-
-async def until(pilot, condition, seconds: float = 10.0) -> None:
-    for _ in range(int(seconds / 0.02)):
-        if condition():
-            return
-        await pilot.pause(0.02)
-    raise AssertionError("it did not come about")
 
 
 async def test_dragging_selects_and_y_copies_without_ends_of_rows() -> None:
@@ -130,16 +93,16 @@ async def test_holding_the_mouse_beyond_the_edge_scrolls() -> None:
     async with app.run_test(size=(40, 10)) as pilot:
         view = app.view
         view.feed(prompts(*(f"prompt {number}" for number in range(40))))
-        await until(pilot, lambda: "› prompt 39" in shown(view))
+        await settled(pilot, lambda: "› prompt 39" in rows_shown(view))
         await pilot._post_mouse_events([events.MouseDown], TranscriptView, offset=(6, 5), button=1)
         beyond = events.MouseMove(view, 6, -4, 0, 0, 1, False, False, False, screen_x=6, screen_y=-4)
         view.post_message(beyond)
-        await until(pilot, lambda: "› prompt 20" in shown(view))
+        await settled(pilot, lambda: "› prompt 20" in rows_shown(view))
         await pilot._post_mouse_events([events.MouseUp], TranscriptView, offset=(6, 0), button=1)
         await pilot.pause()
-        top = shown(view)
+        top = rows_shown(view)
         await pilot.pause(0.2)
-        assert shown(view) == top
+        assert rows_shown(view) == top
         assert "prompt 30\n\n" in view.selected_text
 
 
@@ -186,16 +149,16 @@ async def test_brackets_go_from_turn_to_turn() -> None:
                     ev.Text(text="\n\n".join(f"line {n}" for n in range(12))),
                 ]
             )
-        await until(pilot, lambda: "line 11" in shown(view)[-1])
+        await settled(pilot, lambda: "line 11" in rows_shown(view)[-1])
         view.focus()
         await pilot.press("left_square_bracket")
-        assert shown(view)[0] == "› question 5"
+        assert rows_shown(view)[0] == "› question 5"
         await pilot.press("[")
-        assert shown(view)[0] == "› question 4"
+        assert rows_shown(view)[0] == "› question 4"
         await pilot.press("down", "down", "alt+up")
-        assert shown(view)[0] == "› question 4"
+        assert rows_shown(view)[0] == "› question 4"
         await pilot.press("alt+down")
-        assert shown(view)[0] == "› question 5"
+        assert rows_shown(view)[0] == "› question 5"
         await pilot.press("]")
         assert view.following
 
@@ -219,12 +182,12 @@ async def test_a_search_goes_to_the_nearest_and_steps_and_returns() -> None:
     async with app.run_test(size=(50, 12)) as pilot:
         view = app.view
         view.feed(prompts(*(f"Needle {n}" if n in (3, 50) else f"hay {n}" for n in range(100))))
-        await until(pilot, lambda: "› hay 99" in shown(view))
+        await settled(pilot, lambda: "› hay 99" in rows_shown(view))
         view.focus()
         view.action_scroll_rows(-60)
-        before = shown(view)
+        before = rows_shown(view)
         view.find("needle")
-        await until(pilot, lambda: app.found[1] == 2)
+        await settled(pilot, lambda: app.found[1] == 2)
         assert lit(view) == ["Needle"]
         first = app.found[0]
         await pilot.press("n")
@@ -232,13 +195,13 @@ async def test_a_search_goes_to_the_nearest_and_steps_and_returns() -> None:
         await pilot.pause()
         assert app.found[0] != first
         view.find("Needles")
-        await until(pilot, lambda: app.found == (0, 0))
+        await settled(pilot, lambda: app.found == (0, 0))
         view.find("nEEDLE")
-        await until(pilot, lambda: app.found == (0, 0))
+        await settled(pilot, lambda: app.found == (0, 0))
         view.find("hay 7")
-        await until(pilot, lambda: app.found[1] == 11)
+        await settled(pilot, lambda: app.found[1] == 11)
         view.find_done(back=True)
-        assert shown(view) == before
+        assert rows_shown(view) == before
         assert lit(view) == []
 
 
@@ -248,9 +211,9 @@ async def test_a_search_opens_what_is_folded() -> None:
         view = app.view
         view.feed([ev.ThinkingDelta(text="so " * 400 + "\n\nthe treasure is here"), ev.Text(text="done")])
         view.feed(prompts(*(f"hay {n}" for n in range(30))))
-        await until(pilot, lambda: "› hay 29" in shown(view))
+        await settled(pilot, lambda: "› hay 29" in rows_shown(view))
         view.find("treasure")
-        await until(pilot, lambda: app.found == (1, 1))
+        await settled(pilot, lambda: app.found == (1, 1))
         assert lit(view) == ["treasure"]
 
 

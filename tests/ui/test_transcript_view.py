@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from support.screen import settled
+from support.view_app import ViewApp, rows_shown
 from textual import events
-from textual.app import App, ComposeResult
 from textual.widgets import Input
 
 from sandbox_chat import events as ev
@@ -13,41 +14,6 @@ from sandbox_chat.ui.themes import themes
 from sandbox_chat.ui.transcript import TranscriptView
 
 NAME = "mcp__sandbox__run_code"
-
-
-class ViewApp(App[None]):
-    """A transcript and something else that can have the focus."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.messages: list[tuple[str, str]] = []
-
-    def compose(self) -> ComposeResult:
-        yield TranscriptView()
-        yield Input()
-
-    def on_mount(self) -> None:
-        for theme in themes():
-            self.register_theme(theme)
-        self.theme = themes()[0].name
-
-    @property
-    def view(self) -> TranscriptView:
-        return self.query_one(TranscriptView)
-
-    def on_transcript_view_tool_selected(self, event: TranscriptView.ToolSelected) -> None:
-        self.messages.append(("tool", event.tool_use_id))
-
-    def on_transcript_view_picture_opened(self, event: TranscriptView.PictureOpened) -> None:
-        self.messages.append(("picture", event.path))
-
-    def on_transcript_view_link_opened(self, event: TranscriptView.LinkOpened) -> None:
-        self.messages.append(("link", event.href))
-
-
-def shown(view: TranscriptView) -> list[str]:
-    """Return what stands on the screen, without the gutter and the bar."""
-    return [view.render_line(y).text[2:-2].rstrip() for y in range(view.size.height)]
 
 
 def call(number: str = "a", code: str = "x = 1\ny = 2") -> list[ev.Event]:
@@ -62,80 +28,71 @@ def call(number: str = "a", code: str = "x = 1\ny = 2") -> list[ev.Event]:
 LONG = [ev.Text(text=f"paragraph {number}") for number in range(60)]
 
 
-async def until(pilot, condition, seconds: float = 10.0) -> None:
-    """Wait until ``condition`` holds."""
-    for _ in range(int(seconds / 0.02)):
-        if condition():
-            return
-        await pilot.pause(0.02)
-    raise AssertionError("it did not come about")
-
-
 async def test_nothing_is_shown_at_first_and_then_the_text() -> None:
-    app = ViewApp()
+    app = ViewApp(other=True)
     async with app.run_test(size=(60, 20)) as pilot:
-        assert set(shown(app.view)) == {""}
+        assert set(rows_shown(app.view)) == {""}
         app.view.feed([ev.TurnStarted(turn_id="1", prompt="hello")])
-        await until(pilot, lambda: shown(app.view)[0] == "› hello")
+        await settled(pilot, lambda: rows_shown(app.view)[0] == "› hello")
 
 
-async def test_events_that_come_before_the_widget_is_there_are_shown() -> None:
-    app = ViewApp()
+async def test_events_that_come_before_the_widget_is_there_are_rows_shown() -> None:
+    app = ViewApp(other=True)
     view = TranscriptView(id="early")
     view.feed([ev.Text(text="early")])
     async with app.run_test(size=(60, 20)) as pilot:
         await app.mount(view)
-        await until(pilot, lambda: "early" in shown(view))
+        await settled(pilot, lambda: "early" in rows_shown(view))
 
 
 async def test_scrolled_up_it_holds_still_and_end_follows_again() -> None:
     """Case T9."""
-    app = ViewApp()
+    app = ViewApp(other=True)
     async with app.run_test(size=(60, 20)) as pilot:
         view = app.view
         view.feed(LONG)
-        await until(pilot, lambda: "paragraph 59" in shown(view))
+        await settled(pilot, lambda: "paragraph 59" in rows_shown(view))
         view.focus()
         await pilot.press(*["up"] * 20)
         await pilot.pause()
-        before = shown(view)
+        before = rows_shown(view)
         assert not view.following
         for number in range(30):
             view.feed([ev.TextDelta(text=f"new {number}\n\n")])
             await pilot.pause(0.01)
-        await until(pilot, lambda: view.unseen_lines == 60)
-        assert shown(view) == before
+        await settled(pilot, lambda: view.unseen_lines == 60)
+        assert rows_shown(view) == before
         await pilot.press("end")
         await pilot.pause()
         assert view.following
         assert view.unseen_lines == 0
-        assert "new 29" in shown(view)
+        assert "new 29" in rows_shown(view)
 
 
 async def test_the_wheel_and_the_keys_scroll() -> None:
-    app = ViewApp()
+    app = ViewApp(other=True)
     async with app.run_test(size=(60, 20)) as pilot:
         view = app.view
         view.feed(LONG)
-        await until(pilot, lambda: "paragraph 59" in shown(view))
+        await settled(pilot, lambda: "paragraph 59" in rows_shown(view))
         view.focus()
         await pilot.press("home")
-        assert shown(view)[0] == "paragraph 0"
+        assert rows_shown(view)[0] == "paragraph 0"
         await pilot.press("pagedown")
-        first = shown(view)
+        first = rows_shown(view)
         await pilot.press("pageup")
-        assert shown(view)[0] == "paragraph 0"
+        assert rows_shown(view)[0] == "paragraph 0"
         await pilot.press("pagedown")
-        assert shown(view) == first
+        assert rows_shown(view) == first
         await pilot._post_mouse_events([events.MouseScrollUp], TranscriptView, offset=(5, 5))
-        assert shown(view) != first
+        assert rows_shown(view) != first
         view.scroll_end(animate=False)
-        await until(pilot, lambda: view.following)
+        await settled(pilot, lambda: view.following)
 
 
 async def test_a_theme_change_while_a_fence_streams_keeps_the_coloured_text() -> None:
     """Case T2."""
-    app = ViewApp()
+    app = ViewApp(other=True)
     code = "".join(f"value_{n} = {n}  # note\n" for n in range(20))
     text = f"```python\n{code}```\n"
     async with app.run_test(size=(60, 30)) as pilot:
@@ -147,8 +104,8 @@ async def test_a_theme_change_while_a_fence_streams_keeps_the_coloured_text() ->
                 app.query_one(Input).focus()
             await pilot.pause(0.001)
         app.view.feed([ev.Text(text=text)])
-        await until(pilot, lambda: " value_19 = 19  # note" in shown(app.view))
-        lines = shown(app.view)
+        await settled(pilot, lambda: " value_19 = 19  # note" in rows_shown(app.view))
+        lines = rows_shown(app.view)
         assert [line.strip() for line in lines if line.strip()] == [
             line.strip() for line in code.splitlines()
         ]
@@ -165,7 +122,7 @@ async def test_a_theme_change_while_a_fence_streams_keeps_the_coloured_text() ->
 
 async def test_resizing_while_streaming_ends_like_a_fresh_rendering() -> None:
     """Case T8."""
-    app = ViewApp()
+    app = ViewApp(other=True)
     text = "Some **words** that wrap, 你好世界 and `code`.\n\n- item with a long text that wraps too\n- b\n\n| a | b |\n|--|--|\n| 1 | 2 |\n\n"
     async with app.run_test(size=(120, 30)) as pilot:
         for number in range(12):
@@ -174,16 +131,16 @@ async def test_resizing_while_streaming_ends_like_a_fresh_rendering() -> None:
             await pilot.pause(0.02)
         app.view.feed([ev.Text(text=text * 12)])
         await pilot.pause(0.6)
-        streamed = shown(app.view)
-    fresh = ViewApp()
+        streamed = rows_shown(app.view)
+    fresh = ViewApp(other=True)
     async with fresh.run_test(size=(120, 30)) as pilot:
         fresh.view.feed([ev.Text(text=text * 12)])
         await pilot.pause(0.6)
-        assert shown(fresh.view) == streamed
+        assert rows_shown(fresh.view) == streamed
 
 
 async def test_cards_are_chosen_and_opened_by_keys() -> None:
-    app = ViewApp()
+    app = ViewApp(other=True)
     async with app.run_test(size=(60, 30)) as pilot:
         view = app.view
         view.feed([*call("a"), ev.Text(text="between"), *call("b")])
@@ -199,15 +156,15 @@ async def test_cards_are_chosen_and_opened_by_keys() -> None:
         assert app.messages == [("tool", "b"), ("tool", "a")]
         await pilot.press("enter")
         await pilot.pause()
-        assert any("y = 2" in line for line in shown(view))
-        assert "│ 1" in "\n".join(shown(view))
+        assert any("y = 2" in line for line in rows_shown(view))
+        assert "│ 1" in "\n".join(rows_shown(view))
         await pilot.press("enter")
         await pilot.pause()
-        assert not any("y = 2" in line for line in shown(view))
+        assert not any("y = 2" in line for line in rows_shown(view))
 
 
 async def test_cards_are_chosen_and_opened_by_mouse() -> None:
-    app = ViewApp()
+    app = ViewApp(other=True)
     async with app.run_test(size=(60, 30)) as pilot:
         view = app.view
         view.feed([ev.TurnStarted(turn_id="1", prompt="go"), *call("a")])
@@ -215,19 +172,19 @@ async def test_cards_are_chosen_and_opened_by_mouse() -> None:
         await pilot.click(TranscriptView, offset=(5, 2))
         await pilot.pause()
         assert app.messages == [("tool", "a")]
-        assert any("y = 2" in line for line in shown(view))
+        assert any("y = 2" in line for line in rows_shown(view))
         assert view.render_line(2).text.startswith("▌")
 
 
 async def test_select_tool_marks_and_shows_without_a_message() -> None:
-    app = ViewApp()
+    app = ViewApp(other=True)
     async with app.run_test(size=(60, 20)) as pilot:
         view = app.view
         view.feed([*call("a"), *LONG])
         await pilot.pause()
         view.select_tool("a")
         await pilot.pause()
-        assert any("run_code" in line for line in shown(view))
+        assert any("run_code" in line for line in rows_shown(view))
         assert not view.following
         view.select_tool(None)
         view.select_tool("unknown")
@@ -238,7 +195,7 @@ async def test_select_tool_marks_and_shows_without_a_message() -> None:
 
 
 async def test_a_click_on_a_link_tells_its_target() -> None:
-    app = ViewApp()
+    app = ViewApp(other=True)
     async with app.run_test(size=(60, 20)) as pilot:
         app.view.feed([ev.Text(text="see [this](https://example.org/a) [@click=app.quit]x[/]")])
         await pilot.pause()
@@ -247,26 +204,26 @@ async def test_a_click_on_a_link_tells_its_target() -> None:
         await pilot.pause()
         assert app.messages == [("link", "https://example.org/a")]
         assert app.is_running
-        assert shown(app.view)[0] == "see this [@click=app.quit]x[/]"
+        assert rows_shown(app.view)[0] == "see this [@click=app.quit]x[/]"
 
 
 async def test_a_running_card_moves_and_a_finished_one_does_not() -> None:
-    app = ViewApp()
+    app = ViewApp(other=True)
     async with app.run_test(size=(60, 20)) as pilot:
         view = app.view
         view.feed([ev.ToolStarted(tool_use_id="a", name=NAME, input={"code": "x"})])
         await pilot.pause()
-        first = shown(view)[0]
-        await until(pilot, lambda: shown(view)[0] != first)
+        first = rows_shown(view)[0]
+        await settled(pilot, lambda: rows_shown(view)[0] != first)
         view.feed(call("a")[1:])
-        await until(pilot, lambda: shown(view)[0].startswith("✓"))
+        await settled(pilot, lambda: rows_shown(view)[0].startswith("✓"))
         tick = view.scene.tick
         await pilot.pause(0.4)
         assert view.scene.tick <= tick + 1
 
 
 async def test_many_earlier_messages_cost_nothing_to_load() -> None:
-    app = ViewApp()
+    app = ViewApp(other=True)
     async with app.run_test(size=(80, 30)) as pilot:
         view = app.view
         history: list[ev.Event] = []
@@ -276,16 +233,16 @@ async def test_many_earlier_messages_cost_nothing_to_load() -> None:
                 ev.Text(text=f"answer **{number}**\n\n- a\n- b"),
             ]
         view.feed(history)
-        await until(pilot, lambda: "answer 1199" in shown(view))
+        await settled(pilot, lambda: "answer 1199" in rows_shown(view))
         drawn = sum(1 for block in view.blocks if block._key is not None)
         assert drawn < 60
         view.focus()
         await pilot.press("home")
-        assert shown(view)[0] == "› question 0"
+        assert rows_shown(view)[0] == "› question 0"
 
 
 async def test_copy() -> None:
-    app = ViewApp()
+    app = ViewApp(other=True)
     async with app.run_test(size=(60, 20)) as pilot:
         view = app.view
         view.feed([ev.Text(text="the **answer**")])
@@ -296,7 +253,7 @@ async def test_copy() -> None:
 
 
 async def test_streaming_is_drawn_at_most_so_often() -> None:
-    app = ViewApp()
+    app = ViewApp(other=True)
     async with app.run_test(size=(80, 30)) as pilot:
         view = app.view
         count = 0
