@@ -17,6 +17,8 @@
 * ``Compositor._visible_widgets``, ``_dirty_regions``, ``Screen._compositor``: when one row at the top and one at
   the bottom are to be painted, Textual renders every widget between them too and throws that away. Here only
   those that lie in what is to be painted are rendered. Remove when Textual paints each region by itself.
+* ``ChopsUpdate.chops``, ``Strip._render_cache``, ``Console._color_system``: the rows are written as ``compact.py``
+  makes them. Remove when Textual writes only what changes between two pieces of a row.
 * ``App._exception``, ``_exception_event``, ``_return_code``, ``_close_messages_no_wait``: what that method
   sets and calls; the first two are what a test harness reads to raise the exception in the test.
 """
@@ -33,12 +35,16 @@ from functools import partial
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
+from rich.color import ColorSystem
+from rich.console import Console
 from textual._compositor import ChopsUpdate, Compositor
 from textual.app import App
 from textual.driver import Driver
 from textual.message import Message
 from textual.screen import Screen
+from textual.strip import Strip
 
+from sandbox_chat.ui.compact import compact
 from sandbox_chat.ui.pasting import PasteShield
 
 log = logging.getLogger(__name__)
@@ -129,10 +135,23 @@ class NarrowCompositor(Compositor):
         }
         self._visible_widgets = needed
         try:
-            return super().render_partial_update()
+            update = super().render_partial_update()
         finally:
             if self._visible_widgets is needed:
                 self._visible_widgets = widgets
+        return update and _CompactUpdate(update.chops, update.spans, update.chop_ends)
+
+
+class _CompactUpdate(ChopsUpdate):
+    """Writes rows with few escape sequences."""
+
+    def render_segments(self, console: Console) -> str:
+        system = console._color_system or ColorSystem.TRUECOLOR
+        for y, _, _ in self.spans:
+            for strip in self.chops[y].values():
+                if type(strip) is Strip and strip._render_cache is None:
+                    strip._render_cache = compact(strip, system)
+        return super().render_segments(console)
 
 
 def paint_narrowly(screen: Screen[Any]) -> None:
