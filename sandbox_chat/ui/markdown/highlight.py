@@ -276,33 +276,47 @@ def _rules(lexer: Any, state: str) -> _Rules:
     """
     together: _Rules = []
     row: list[_Rule] = []
+    texts: list[str] = []
+    same = 0  # flags of the row
 
     def close() -> None:
         if row:
-            together.append((_joined([rule[0].__self__ for rule in row]), list(row)))
+            together.append((_joined(texts, same), list(row)))
             row.clear()
+            texts.clear()
 
     for rule in lexer._tokens[state]:
         pattern = getattr(rule[0], "__self__", None)
-        if not isinstance(pattern, re.Pattern) or _NOT_TOGETHER.search(pattern.pattern):
+        text, flags = _scoped(pattern) if isinstance(pattern, re.Pattern) else ("", 0)
+        if not text or _NOT_TOGETHER.search(text):
             close()
             together.append((None, [rule]))
             continue
-        if row and row[0][0].__self__.flags != pattern.flags:
+        if row and same != flags:
             close()
         row.append(rule)
+        texts.append(text)
+        same = flags
     close()
     return together
 
 
-def _joined(patterns: list[re.Pattern[str]]) -> Any:
+def _scoped(pattern: re.Pattern[str]) -> tuple[str, int]:
+    """Return a pattern's text and flags; letters of either case at its beginning become a matter of the text alone."""
+    text = pattern.pattern
+    if text.startswith("(?i)"):
+        return f"(?i:{text[4:]})", pattern.flags & ~re.IGNORECASE
+    return text, pattern.flags
+
+
+def _joined(texts: list[str], flags: int) -> Any:
     """Return ``match`` of one pattern for all, whose last closed group tells which it was; ``None``: try each."""
-    if len(patterns) < 2:
+    if len(texts) < 2:
         return None
-    groups = [f"(?P<r{number}>{pattern.pattern})" for number, pattern in enumerate(patterns)]
-    verbose = "\n|" if patterns[0].flags & re.VERBOSE else "|"
+    groups = [f"(?P<r{number}>{text})" for number, text in enumerate(texts)]
+    verbose = "\n|" if flags & re.VERBOSE else "|"
     try:
-        return re.compile(verbose.join(groups), patterns[0].flags & ~re.DEBUG).match
+        return re.compile(verbose.join(groups), flags & ~re.DEBUG).match
     except (re.error, OverflowError):
         return None
 

@@ -26,6 +26,7 @@ _NARROWS = (
 _WIDES = "\u2f00-\u2fd5\u3000-\u3029\u3041-\u3096\u309b-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff01-\uff60"
 _FIRST_WIDE = "\u2e80"
 _JOINER = "\u200d"
+_FEW_RUNS = 8
 _NARROW = re.compile(rf"[{_NARROWS}]*\Z")
 _MEASURED = re.compile(rf"[{_NARROWS}{_WIDES}]*\Z")
 _LONELY = re.compile(rf"[{_NARROWS}{_WIDES}]")  # joins with nothing before it
@@ -48,6 +49,10 @@ class Wrapped:
         are the same as before.
         """
         first = 0
+        if not self.rows and (row := _one_row(runs, self.width)) is not None:
+            self.rows.append(row)
+            self._starts.append(0)
+            return 0
         if same > 0 and self.rows:
             # A word that grows can move to the row before its own and away from there, not further.
             first = max(bisect_right(self._starts, same - 1) - 2, 0)
@@ -75,6 +80,27 @@ class Wrapped:
 
 def _at(run: Run) -> int:
     return run.at
+
+
+def _one_row(runs: Sequence[Run], width: int) -> Row | None:
+    """Return the row of a text that plainly fits into one, as most items of lists do; ``None`` for any other."""
+    if not 0 < len(runs) <= _FEW_RUNS:
+        return None
+    text = "".join([run.text for run in runs])
+    if (
+        len(text) > width
+        or not text
+        or text[0] == " "
+        or text[-1] == " "
+        or "\n" in text
+        or not _NARROW.match(text)
+    ):
+        return None
+    row: list[Run] = []
+    for run in runs:
+        if run.text:
+            _put(row, *run)
+    return row
 
 
 def wrap(runs: Iterable[Run], width: int) -> list[list[Run]]:
