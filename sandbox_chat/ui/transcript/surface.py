@@ -41,6 +41,8 @@ LEXERS_AFTER = 0.5
 """Seconds after mounting when the lexers are loaded: the first frame is to come before them."""
 CALM = 0.15
 """Seconds without movement after which costly pictures are drawn in full."""
+GUESS_AFTER = 0.5
+"""Seconds after a new width when heights far away are guessed anew: another width may follow at once."""
 ROWS_KEPT = 4000
 """Rows that stay drawn; blocks seen longest ago are drawn again when they are scrolled to."""
 MEMORY = 16
@@ -272,7 +274,7 @@ class TranscriptSurface(ScrollView):
         self._paint()
         self.refresh()
         if self._guess_timer is None:
-            self._guess_timer = self.set_timer(CALM, self._guess)
+            self._guess_timer = self.set_timer(GUESS_AFTER, self._guess)
 
     def _guess(self) -> None:
         """Guess the heights of what is far away anew, a slice at a time: only the bar depends on them."""
