@@ -51,6 +51,39 @@ async def test_an_unbracketed_paste_never_sends(tmp_path: Path, newline: str, en
         await settled(pilot, lambda: made[0].prompts == ["\n".join(["one", "two", "three", end]).strip()])
 
 
+@pytest.mark.parametrize("cut", ["first line\r|second", "first line|\rsecond", "a\rb|\rc"])
+@pytest.mark.parametrize("pause", [0.03, 0.12])
+async def test_a_busy_machine_may_deliver_such_a_paste_in_pieces(
+    tmp_path: Path, cut: str, pause: float
+) -> None:
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made)
+    pieces = [piece if number % 2 else "x" * 80 + piece for number, piece in enumerate(cut.split("|"))]
+    async with app.run_test(size=WIDE) as pilot:
+        composer = await ready(pilot, app)
+        for piece in pieces:
+            burst(app, piece)
+            await pilot.pause(pause)
+        await pilot.pause(0.5)
+        assert composer.text == "".join(pieces).replace("\r", "\n")
+        assert made[0].prompts == []
+        await pilot.press("enter")
+        await settled(pilot, lambda: made[0].prompts)
+
+
+async def test_a_short_paste_that_ends_a_line_and_then_goes_on_is_not_sent(tmp_path: Path) -> None:
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made)
+    async with app.run_test(size=WIDE) as pilot:
+        composer = await ready(pilot, app)
+        burst(app, "one\r")
+        await pilot.pause(0.1)
+        burst(app, "two")
+        await pilot.pause(0.5)
+        assert composer.text == "one\ntwo"
+        assert made[0].prompts == []
+
+
 async def test_a_bracketed_paste_never_sends_and_is_cleaned(tmp_path: Path) -> None:  # cases T4, T7
     made: list[PlayedEngine] = []
     app = chat_app(tmp_path, made)

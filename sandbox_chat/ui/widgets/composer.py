@@ -31,11 +31,20 @@ BURST_GAP = 0.01
 SEND_DELAY = 0.015
 """Seconds that Enter waits for more keys of such a paste before it sends; nobody notices them."""
 
+QUICK_SEND_DELAY = 0.25
+"""The same for an Enter that came as quickly as such keys do: a busy machine may deliver the rest later."""
+
+FEW_KEYS = 3
+"""So many keys must have come so quickly before."""
+
 BURST_KEYS = 64
 """Keys of such a paste that are shown one by one; those after them come into the draft together."""
 
 LONG_BURST_GAP = 0.05
 """Seconds between two keys that end such a paste once it is long: a busy machine delivers it in pieces."""
+
+PASTE_REST = 0.4
+"""Seconds after a long one in which Enter is a newline of what may still come of it."""
 
 BURST_END = 0.06
 """Seconds without a key after which such a paste is at its end."""
@@ -126,6 +135,8 @@ class Composer(KeptArea):
         self._key_time = 0.0
         self._in_paste = False
         self._enter_time: float | None = None
+        self._send_delay = SEND_DELAY
+        self._pasted_at = float("-inf")  # when the last key of a long paste without brackets came
         self._burst = 0
         self._burst_start = (0, 0)
         self._held: list[str] = []
@@ -194,7 +205,7 @@ class Composer(KeptArea):
         if self._held and not (quick and character):
             self._release()
         if self._enter_time is not None:
-            if quick:
+            if quick or (character and gap < self._send_delay):
                 self._in_paste = True
                 self._enter_time = None
                 self.put("\n")
@@ -213,11 +224,14 @@ class Composer(KeptArea):
         # None of these is left to its binding, which runs later: the next key of a paste would overtake.
         event.stop()
         event.prevent_default()
-        if character == "\r" and not (quick and self._in_paste):
+        rest = event.time - self._pasted_at < PASTE_REST or (quick and self._burst >= BURST_KEYS)
+        if character == "\r" and not (quick and self._in_paste) and not rest:
             self._release()
-            self.action_send()
+            self._send_soon(QUICK_SEND_DELAY if quick and self._burst >= FEW_KEYS else SEND_DELAY)
             return
         newline = character in "\r\n"
+        if newline and rest:
+            self._pasted_at = event.time
         if self._hold("\n" if newline else character, quick=quick):
             return
         if newline:
@@ -284,6 +298,7 @@ class Composer(KeptArea):
         held, self._held = "".join(self._held), []
         if not held:
             return
+        self._pasted_at = self._key_time
         self._burst = 0
         start, end = self._burst_start, self.cursor_location
         shown = self.get_text_range(start, end) if start <= end else ""
@@ -316,8 +331,11 @@ class Composer(KeptArea):
 
     def action_send(self) -> None:
         """Send the prompt, unless more keys follow at once: then it was a newline of a paste."""
-        self._enter_time = self._key_time
-        self.set_timer(SEND_DELAY, self._send_now)
+        self._send_soon(SEND_DELAY)
+
+    def _send_soon(self, delay: float) -> None:
+        self._enter_time, self._send_delay = self._key_time, delay
+        self.set_timer(delay, self._send_now)
 
     def send_now(self) -> None:
         """Send the prompt at once."""
