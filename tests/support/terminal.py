@@ -48,7 +48,7 @@ class Terminal:
             stdin=slave,
             stdout=slave,
             stderr=slave,
-            env=dict(env),
+            env={name: value for name, value in env.items() if name not in ("COLUMNS", "LINES")},
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
