@@ -20,7 +20,7 @@ from sandbox_chat.signs import clean
 LINES = 64
 """Lines from the end that the cursor can go back to."""
 LINE_LIMIT = 4096
-"""Characters of a line after which a carriage return does not go back to its start."""
+"""Characters of a line after which nothing of it can be gone back to."""
 HELD_LIMIT = 2048
 """Characters of a sequence that is not whole yet which are held back."""
 SPANS = 4000
@@ -102,8 +102,9 @@ class Output:
         self._ready = Piece("")
         self._begin()
 
-    def _begin(self) -> None:
-        """What was shown can no longer be changed; a new line begins here."""
+    def _begin(self, *, long: bool = False) -> None:
+        """What was shown can no longer be changed; a line begins here, or (``long``) one goes on that is too long to be."""
+        self._long = long
         self._lines = [_Line()]
         self._shown: list[tuple[str, list[tuple[int, int, str]]]] = [("", [])]
         self._row = self._column = 0
@@ -160,6 +161,7 @@ class Output:
                 self._write(clean(match[1]))
             elif match[2] is not None:
                 self._column = 0 if match[2][0] == "\r" else max(0, self._column - len(match[2]))
+                self._stay_behind()
             elif match[4] == "m":
                 self._state = after(self._state, match[3])
                 self._style = words(*self._state)
@@ -196,8 +198,16 @@ class Output:
                 self._write(clean(f"\x1b[{given}{what}"))
         if what in "EF":
             self._column = 0
+        self._stay_behind()
+
+    def _stay_behind(self) -> None:
+        """Keep the cursor at the end of a line that is too long: nothing of it can be changed."""
+        if self._long and self._row == 0:
+            self._column = len(self._lines[0].text)
 
     def _erase(self, mode: int) -> None:
+        if self._long and self._row == 0:
+            return
         line = self._lines[self._row]
         if mode == 1:
             blank = min(self._column + 1, len(line.text))
@@ -240,11 +250,11 @@ class Output:
         self._state, self._style = state, words(*state)
 
     def _write(self, text: str) -> None:
-        if self._at_end and (len(text) > LINE_LIMIT or self._column > LINE_LIMIT):
-            cut = _cut(text)
+        if self._at_end and len(text) > LINE_LIMIT:
+            cut, long = _cut(text, LINE_LIMIT if self._long else self._column)
             self._collect()
             self._ready = joined(self._ready, Piece(text[:cut], 0, self._span(cut)))
-            self._begin()
+            self._begin(long=long)
             text = text[cut:]
         first, *others = text.split("\n")
         self._put(first)
@@ -264,6 +274,9 @@ class Output:
             self._touch(self._row, min(self._column, len(line.text)))
             line.put(self._column, text, self._style)
             self._column += len(text)
+            if self._column > LINE_LIMIT and self._at_end:
+                self._collect()
+                self._begin(long=True)
 
     def _span(self, size: int) -> Styles:
         return ((0, size, self._style),) if self._style and size else ()
@@ -296,6 +309,7 @@ class Output:
         if (over := len(lines) - LINES) > 0:
             del lines[:over], shown[:over]
             self._row = max(0, self._row - over)
+            self._long = False
 
 
 def settle(text: str) -> str:
@@ -355,8 +369,19 @@ def _reached(text: str, start: int, stop: int) -> int:
     return stop + 1
 
 
-def _cut(text: str) -> int:
-    """Return where the part of a long text ends that no cursor reaches any more."""
+def _cut(text: str, column: int) -> tuple[int, bool]:
+    """Return where the part of a long text ends that no cursor reaches any more, and whether a line goes on there.
+
+    ``column`` is where it begins in its first line.
+    """
     place = _reached(text, 0, len(text))
-    last = text.rfind("\n") + 1
-    return len(text) if len(text) - last > LINE_LIMIT else place if place else last
+    stop = len(text)
+    while stop >= place:
+        start = text.rfind("\n", place, stop) + 1 or place
+        size = stop - start + (column if not start else 0)
+        if size > LINE_LIMIT:
+            return stop, True
+        if start <= place:
+            break
+        stop = start - 1
+    return place, False

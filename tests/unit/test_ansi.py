@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sandbox_chat.ansi import (
@@ -208,6 +208,8 @@ def test_much_plain_output_costs_little_more_than_a_search() -> None:
     assert middle - begun < (time.process_time() - middle) + 0.5
 
 
+@example(["x" * 50], 300, "\x1b[30A\rX")
+@example(["x" * 50, "\x1b[31m"], 300, "\rX\nb\rc")
 @given(
     st.lists(
         st.one_of(st.sampled_from(["ab ", "x" * 60, "\n", "\r\n", "é", "\u200b", "\0", "\x85"]), SGR),
