@@ -74,3 +74,14 @@ def fit(text: str, width: int) -> str:
             break
         kept += character
     return kept + glyph("ellipsis")
+
+
+def fit_end(text: str, width: int) -> str:
+    """Return the end of ``text`` in at most ``width`` cells, with an ellipsis where it was cut."""
+    if cell_len(text) <= width:
+        return text
+    if width <= 0:
+        return ""
+    while cell_len(text) > width - 1:
+        text = text[1:]
+    return glyph("ellipsis") + text

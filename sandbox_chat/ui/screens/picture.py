@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from rich.cells import cell_len
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -14,7 +13,8 @@ from textual.screen import Screen
 
 from sandbox_chat.text import clean_line
 from sandbox_chat.ui.actions import bindings_of, key_of
-from sandbox_chat.ui.glyphs import glyph, own
+from sandbox_chat.ui.formats import fit_end
+from sandbox_chat.ui.glyphs import own
 from sandbox_chat.ui.pictures.view import PictureView
 from sandbox_chat.ui.widgets.line import Line, Part
 from sandbox_chat.words import tr
@@ -23,13 +23,6 @@ PATH_ROOM = 16
 """Cells that the path has at least."""
 KEYS_ROOM = 52
 """Cells that are left to size and keys where there are as many."""
-
-
-def right_fit(text: str, cells: int) -> str:
-    """Return the end of ``text`` in at most so many cells."""
-    while cell_len(text) > cells:
-        text = text[1:]
-    return text
 
 
 class Caption(Line):
@@ -49,9 +42,9 @@ class Caption(Line):
             facts.append(tr("pictures.place", number=screen.number + 1, count=screen.count))
         path = clean_line(screen.path, 1000)
         room = max(PATH_ROOM, self.content_size.width - KEYS_ROOM)
-        if cell_len(path) > room:  # its end says which file it is
-            path = glyph("ellipsis") + right_fit(path, room - 1)
-        left = [Part(path, "bold", shrink=PATH_ROOM)]
+        left = [
+            Part(fit_end(path, room), "bold", shrink=PATH_ROOM, tail=True)
+        ]  # its end says which file it is
         left += [Part(own(f" · {fact}"), "$muted", drop=1) for fact in facts]
         turn = tr("pictures.turn", before=key_of("picture.before"), next=key_of("picture.next"))
         zoom = tr("pictures.zooming", larger=key_of("picture.larger"), smaller=key_of("picture.smaller"))

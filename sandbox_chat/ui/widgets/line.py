@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 from textual import events
 from textual.content import Content
 from textual.widget import Widget
 
-from sandbox_chat.ui.formats import fit
+from sandbox_chat.ui.formats import fit, fit_end
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Part:
 
     When there is no room, parts with the highest ``drop`` go first; a part with ``drop`` 0 stays and
     is cut if it must be. ``shrink`` marks a part that may be cut before others are dropped, down to
-    ``shrink`` cells.
+    ``shrink`` cells. ``tail``: its end is what stays when it is cut, as of a path.
     """
 
     text: str
@@ -26,11 +26,16 @@ class Part:
     action: str = ""
     drop: int = 0
     shrink: int = 0
+    tail: bool = False
 
     @property
     def width(self) -> int:
         """Width in cells."""
         return cell_len(self.text)
+
+    def cut(self, width: int) -> Part:
+        """Return the part in at most so many cells."""
+        return replace(self, text=(fit_end if self.tail else fit)(self.text, width))
 
 
 def arrange(left: list[Part], right: list[Part], width: int) -> tuple[list[Part], list[Part]]:
@@ -45,7 +50,7 @@ def arrange(left: list[Part], right: list[Part], width: int) -> tuple[list[Part]
         for index, part in enumerate(side):
             if part.shrink and (over := excess()) > 0:
                 room = max(part.shrink, part.width - over)
-                side[index] = Part(fit(part.text, room), part.style, part.action, part.drop, part.shrink)
+                side[index] = part.cut(room)
     while excess() > 0:
         droppable = [(p.drop, s, i) for s in (left, right) for i, p in enumerate(s) if p.drop > 0]
         if not droppable:
@@ -55,8 +60,7 @@ def arrange(left: list[Part], right: list[Part], width: int) -> tuple[list[Part]
     for side in (left, right):
         for index in range(len(side) - 1, -1, -1):
             if (over := excess()) > 0:
-                part = side[index]
-                side[index] = Part(fit(part.text, max(0, part.width - over)), part.style, part.action)
+                side[index] = side[index].cut(max(0, side[index].width - over))
     return left, right
 
 

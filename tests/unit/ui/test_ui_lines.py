@@ -270,3 +270,11 @@ def test_results_name_tables_and_files_and_everything_holds_the_table() -> None:
     shown = ["".join(run.text for run in line) for line in call_views.result_lines(tool)]
     assert "▣ plotly figure · 1.2 MB · o open  s save" in shown
     assert tooltext.arguments_json(tool).startswith('{\n  "code":')
+
+
+def test_of_a_path_its_end_stays() -> None:
+    left, _ = arrange([Part("/a/long/way/to/chart.png", shrink=12, tail=True), Part(" 80×40")], [], 24)
+    assert left[0].text.endswith("to/chart.png")
+    assert sum(part.width for part in left) <= 24
+    assert left[0].cut(5).text == "….png"
+    assert left[0].cut(0).text == ""
