@@ -134,7 +134,7 @@ async def use_another_interpreter(tmp_path: Path) -> None:
     os.geteuid() != 0, reason="only root can become another user; then the other tests show it already"
 )
 def test_as_an_ordinary_user() -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "",
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", "-m", "",
                "--rootdir", str(ordinary.CHECKOUT), "-c", str(ordinary.CHECKOUT / "pyproject.toml"),
                str(ordinary.CHECKOUT / "tests/integration/test_sandbox_run.py"),
                str(ordinary.CHECKOUT / "tests/integration/test_sandbox_stop.py"),
