@@ -174,7 +174,18 @@ def main() -> int:
     if chosen.keep and not chosen.k:
         outcomes.load(chosen.keep)
         outcomes.forget(chosen.back_end or BACK_ENDS)
-    options = ["-q", "--tb=short", "-m", "slow or not slow", "-k", expression, "-p", "no:cacheprovider", "-n", "0"]
+    options = [
+        "-q",
+        "--tb=short",
+        "-m",
+        "slow or not slow",
+        "-k",
+        expression,
+        "-p",
+        "no:cacheprovider",
+        "-n",
+        "0",
+    ]
     pytest.main([str(HERE / "test_conformance.py"), "--rootdir", str(CHECKOUT), *options], plugins=[outcomes])
     load()
     print("\n" + plain_table(outcomes))
