@@ -1,0 +1,97 @@
+"""The chat's screen renders only what is to be painted, and what it paints is what a whole painting shows."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+from textual.app import App, ComposeResult
+from textual.geometry import Region
+from textual.screen import Screen
+from textual.strip import Strip
+from textual.widget import Widget
+
+from sandbox_chat.ui.private import paint_narrowly
+
+rendered: Counter[str] = Counter()
+
+
+class Row(Widget):
+    """A row whose text changes."""
+
+    DEFAULT_CSS = "Row { height: 2; width: 1fr; } .over { layer: above; offset: 4 1; width: 9; height: 7; }"
+    text = "one"
+
+    def render(self) -> str:
+        return f"{self.id} {self.text}"
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        rendered[str(self.id)] += 1
+        return super().render_lines(crop)
+
+
+class Narrow(Screen[None]):
+    """Five rows, and something that lies over parts of them."""
+
+    CSS = "Narrow { layers: base above; }"
+
+    def __init__(self) -> None:
+        super().__init__()
+        paint_narrowly(self)
+
+    def compose(self) -> ComposeResult:
+        for number in range(5):
+            yield Row(id=f"r{number}")
+        yield Row(id="over", classes="over")
+
+
+class RowsApp(App[None]):
+    """That screen at its bottom."""
+
+    def get_default_screen(self) -> Screen[None]:
+        return Narrow()
+
+
+def written(app: App[None]) -> list[str]:
+    """The rows as a whole painting makes them."""
+    return ["".join(s.text for s in strip) for strip in app.screen._compositor.render_strips()]
+
+
+async def test_what_lies_between_two_changed_rows_is_not_rendered() -> None:
+    app = RowsApp()
+    async with app.run_test(size=(30, 12)) as pilot:
+        await pilot.pause()
+        app.query_one("#over").display = False
+        await pilot.pause()
+        rendered.clear()
+        for name in ("r0", "r4"):
+            row = app.query_one(f"#{name}", Row)
+            row.text = "two"
+            row.refresh()
+        await pilot.pause()
+        assert {name for name in rendered if name.startswith("r")} == {"r0", "r4"}
+        assert written(app)[0].startswith("r0 two")
+
+
+async def test_painted_parts_add_up_to_the_whole() -> None:
+    """A terminal that gets only the parts shows what a whole painting shows, with something lying over the rows."""
+    app = RowsApp()
+    chosen = random.Random(5)
+    async with app.run_test(size=(30, 12)) as pilot:
+        await pilot.pause()
+        shown = [list(row) for row in written(app)]
+        compositor = app.screen._compositor
+        for number in range(60):
+            names = chosen.sample(["r0", "r1", "r2", "r3", "r4", "over"], chosen.randint(1, 3))
+            for name in names:
+                row = app.query_one(f"#{name}", Row)
+                row.text = f"text {number}"
+                row.refresh()
+            compositor.update_widgets({app.query_one(f"#{name}") for name in names})
+            update = compositor.render_partial_update()
+            assert update is not None
+            for y, start, end in update.spans:
+                for x, strip in update.chops[y].items():
+                    if strip is not None and x < end and x + strip.cell_length > start:
+                        shown[y][x : x + strip.cell_length] = strip.text
+            assert ["".join(row) for row in shown] == written(app)
