@@ -101,7 +101,7 @@ def opened(arguments: list[str], *, columns: int, rows: int, font: float, theme:
         home = Path(folder)
         read, write = os.pipe()
         server = subprocess.Popen(
-            ["Xvfb", "-displayfd", str(write), "-screen", "0", "2400x1600x24", "-nolisten", "tcp"],
+            ["Xvfb", "-displayfd", str(write), "-screen", "0", "2400x1600x24", "-nolisten", "tcp", "-noreset"],
             pass_fds=[write], stderr=subprocess.DEVNULL,
         )  # fmt: skip
         os.close(write)
