@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,19 @@ async def test_a_short_paste_that_ends_a_line_and_then_goes_on_is_not_sent(tmp_p
         burst(app, "two")
         await pilot.pause(0.5)
         assert composer.text == "one\ntwo"
+        assert made[0].prompts == []
+
+
+async def test_each_enter_of_such_a_paste_waits_its_whole_time(tmp_path: Path) -> None:
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made)
+    async with app.run_test(size=WIDE) as pilot:
+        composer = await ready(pilot, app)
+        for piece in ("one\r", "two\r", "three"):
+            burst(app, piece)
+            await asyncio.sleep(0.17)
+        await pilot.pause(0.5)
+        assert composer.text == "one\ntwo\nthree"
         assert made[0].prompts == []
 
 

@@ -136,6 +136,7 @@ class Composer(KeptArea):
         self._in_paste = False
         self._enter_time: float | None = None
         self._send_delay = SEND_DELAY
+        self._send_timer: Timer | None = None
         self._pasted_at = float("-inf")  # when the last key of a long paste without brackets came
         self._burst = 0
         self._burst_start = (0, 0)
@@ -334,8 +335,10 @@ class Composer(KeptArea):
         self._send_soon(SEND_DELAY)
 
     def _send_soon(self, delay: float) -> None:
+        if self._send_timer is not None:
+            self._send_timer.stop()  # of an Enter that was a newline: it would cut this one's wait short
         self._enter_time, self._send_delay = self._key_time, delay
-        self.set_timer(delay, self._send_now)
+        self._send_timer = self.set_timer(delay, self._send_now)
 
     def send_now(self) -> None:
         """Send the prompt at once."""
