@@ -9,22 +9,38 @@ import argparse
 import sys
 from typing import Any, NoReturn
 
-from sandbox_chat import __version__
+from sandbox_chat import __version__, arguments_mcp
 
 PROGRAM = "sandbox-chat"
 USAGE = 2
 """Exit code for wrong usage."""
-COMMANDS = ("run", "sessions", "doctor", "docker", "sandboxes")
-SESSION_COMMANDS = ("list", "show")
+COMMANDS = ("run", "sessions", "export", "costs", "doctor", "docker", "sandboxes", "mcp")
+SESSION_COMMANDS = ("list", "show", "delete", "rename")
 DOCKER_COMMANDS = ("build",)
 SANDBOXES_COMMANDS = ("list", "kill")
-ALLOWED = ("overwrite",)
-"""What ``run --allow`` may name."""
+LOG = "auto"
+"""The value of ``--log`` without a file."""
+_OPEN = {"--resume": "--resume=", "--log": f"--log={LOG}"}
+"""Options whose value may be left out, and how that is written."""
+COST_GROUPS = ("day", "model", "session")
+"""What ``costs --by`` may name."""
 
 _OPTIONS = (
     "--demo", "--model", "--sandbox", "--images", "--theme", "--plain", "--log", "--resume", "--json", "--version", "--help",
-    "--base", "--wheels", "--tag", "--quiet", "--left", "--all", "--attach", "--allow",
+    "--base", "--wheels", "--tag", "--quiet", "--left", "--all", "--attach", "--allow", "--search", "--yes", "--fork", "--read-only", "--since", "--by",
+    "--mcp", "--sandbox-mcp", "--to", "--include-failed", "--scrub", "--force", "--pictures-beside",
+    *arguments_mcp.OPTIONS,
 )  # fmt: skip
+
+_OPENINGS = {
+    "--fork": "with --resume: go on with a copy of the session; the session itself stays as it is",
+    "--read-only": "with --resume: look at the session, also while another program has it open",
+}
+
+_ALLOW = (
+    "overwrite: a downloaded file may replace one of its name, otherwise both are kept; mcp, mcp:SERVER or "
+    "mcp:SERVER/TOOL: tools of MCP servers may run, otherwise they are refused; may be given several times"
+)
 
 EPILOG = """\
 Without a command the chat opens in the terminal.
@@ -51,6 +67,8 @@ class _Parser(argparse.ArgumentParser):
                 choices = DOCKER_COMMANDS
             elif self.prog.endswith(" sandboxes"):
                 choices = SANDBOXES_COMMANDS
+            elif self.prog.endswith(" mcp"):
+                choices = arguments_mcp.COMMANDS
             message = f"there is no command {found[1]!r}{_suggest(found[1], choices)}"
         elif message.startswith("unrecognized arguments: "):
             word = message.removeprefix("unrecognized arguments: ").split(" ")[0]
@@ -65,8 +83,17 @@ class _Parser(argparse.ArgumentParser):
 def _suggest(word: str, known: tuple[str, ...]) -> str:
     import difflib
 
-    near = difflib.get_close_matches(word, known, 1)
+    near = [] if word in known else difflib.get_close_matches(word, known, 1)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _allowed(word: str) -> str:
+    from sandbox_chat import allowing
+
+    try:
+        return allowing.check(word)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -83,12 +110,28 @@ def build_parser() -> argparse.ArgumentParser:
         "--sandbox", metavar="KIND", help="where code runs: local, e2b, docker, off, unsafe-local"
     )
     group.add_argument(
+        "--mcp",
+        metavar="NAMES",
+        help="MCP servers that are on, with commas between (see: sandbox-chat mcp list)",
+    )
+    group.add_argument(
+        "--sandbox-mcp",
+        metavar="SERVERS",
+        help="MCP servers that run inside the sandbox: names with commas between, or a JSON object",
+    )
+    group.add_argument(
         "--images",
         metavar="HOW",
         help="how pictures are drawn: auto, kitty, sixel, iterm, sharp, symbols, half, ascii, off",
     )
     group.add_argument("--theme", metavar="NAME", help="colours: auto, dark, light, contrast, terminal")
-    group.add_argument("--log", metavar="FILE", help="write a log (it never holds a credential)")
+    group.add_argument(
+        "--log",
+        nargs="?",
+        const=LOG,
+        metavar="FILE",
+        help="write a log, in the data folder when no FILE is named (it holds no content and no credential)",
+    )
     resume = _Parser(add_help=False, argument_default=argparse.SUPPRESS)
     resume.add_argument(
         "--resume",
@@ -97,6 +140,9 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="ID",
         help="go on with a session: the newest, or the one named",
     )
+
+    for each in ("--fork", "--read-only"):
+        resume.add_argument(each, action="store_true", help=_OPENINGS[each])
 
     plain = _Parser(add_help=False, argument_default=argparse.SUPPRESS)
     plain.add_argument(
@@ -134,9 +180,9 @@ def build_parser() -> argparse.ArgumentParser:
         "--allow",
         action="append",
         default=[],
-        choices=ALLOWED,
+        type=_allowed,
         metavar="WHAT",
-        help="overwrite: a downloaded file may replace one of its name; otherwise both are kept",
+        help=_ALLOW,
     )
     run.add_argument("prompt", nargs="?", metavar="PROMPT", help="the prompt, or - to read it from stdin")
 
@@ -144,15 +190,26 @@ def build_parser() -> argparse.ArgumentParser:
         "sessions",
         parents=[common],
         allow_abbrev=False,
-        help="list the saved sessions, or show one",
-        description="List the saved sessions, or show one as text.",
+        help="list the saved sessions, search them, show, rename or delete one",
+        description="List the saved sessions, the one used last first; search them, show one as text, rename or delete one.",
     )
     sessions.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+    search_option = _Parser(add_help=False, argument_default=argparse.SUPPRESS)
+    for taker in (sessions, search_option):
+        taker.add_argument(
+            "--search",
+            metavar="TEXT",
+            default=argparse.SUPPRESS,
+            help='only those that hold all these words in one turn; a "phrase" in quotes',
+        )
     actions = sessions.add_subparsers(dest="action", metavar="", parser_class=_Parser)
     json_option = _Parser(add_help=False, argument_default=argparse.SUPPRESS)
     json_option.add_argument("--json", action="store_true", help="print JSON")
     actions.add_parser(
-        "list", parents=[common, json_option], allow_abbrev=False, help="list them (the default)"
+        "list",
+        parents=[common, json_option, search_option],
+        allow_abbrev=False,
+        help="list them (the default)",
     )
     show = actions.add_parser(
         "show",
@@ -161,6 +218,20 @@ def build_parser() -> argparse.ArgumentParser:
         help="show one: the newest, or the one named",
     )
     show.add_argument("id", nargs="?", metavar="ID", help="id, or the beginning of one")
+    delete = actions.add_parser(
+        "delete",
+        parents=[common],
+        allow_abbrev=False,
+        help="delete some for good",
+        description="Delete sessions for good, with the agent's own record of them. One that is open is not deleted.",
+    )
+    delete.add_argument("ids", nargs="+", metavar="ID", help="id, or the beginning of one")
+    delete.add_argument("--yes", action="store_true", help="do not ask")
+    rename = actions.add_parser("rename", parents=[common], allow_abbrev=False, help="give one another title")
+    rename.add_argument("id", metavar="ID", help="id, or the beginning of one")
+    rename.add_argument(
+        "title", nargs="*", metavar="TITLE", help="the title; without one, that of the first prompt again"
+    )
 
     doctor = commands.add_parser(
         "doctor",
@@ -196,8 +267,18 @@ def build_parser() -> argparse.ArgumentParser:
         "--wheels", metavar="DIR", default="", help="install from the wheels in DIR, without a network"
     )
     build.add_argument("--tag", metavar="NAME", default="", help="name of the image")
+    build.add_argument(
+        "--server",
+        metavar="PACKAGE",
+        action="append",
+        default=[],
+        help="install an MCP server for --sandbox-mcp too",
+    )
     build.add_argument("--quiet", action="store_true", help="show the builder's words only when it fails")
     _add_sandboxes(commands, common, json_option)
+    _add_costs(commands, common, json_option)
+    _add_export(commands, common)
+    arguments_mcp.add_serve(arguments_mcp.add_mcp(commands, common, json_option), common)
     return parser
 
 
@@ -220,12 +301,62 @@ def _add_sandboxes(commands: Any, common: _Parser, json_option: _Parser) -> None
     kill.add_argument("--all", action="store_true", help="all of this program, also those in use")
 
 
+def _add_export(commands: Any, common: _Parser) -> None:
+    export = commands.add_parser(
+        "export",
+        parents=[common],
+        allow_abbrev=False,
+        help="write a session as Markdown, HTML, a Jupyter notebook or JSON",
+        description="Write a session to a file. Its ending says as what: .md, .html, .ipynb, .json.",
+    )
+    export.add_argument(
+        "id", nargs="?", metavar="ID", help="id, or the beginning of one; without it the newest"
+    )
+    export.add_argument("--to", metavar="FILE", required=True, help="the file to write")
+    export.add_argument(
+        "--include-failed", action="store_true", help="in a notebook: failed tool calls too; they are not run"
+    )
+    export.add_argument(
+        "--scrub",
+        action="store_true",
+        help="take out credentials, the home path, the user's and the computer's name; not in pictures",
+    )
+    export.add_argument(
+        "--pictures-beside",
+        action="store_true",
+        help="of JSON: pictures in a folder beside it, as Markdown has them",
+    )
+    export.add_argument("--force", action="store_true", help="replace a file of that name without asking")
+
+
+def _add_costs(commands: Any, common: _Parser, json_option: _Parser) -> None:
+    costs = commands.add_parser(
+        "costs",
+        parents=[common, json_option],
+        allow_abbrev=False,
+        help="add up what all sessions have cost",
+        description="Add up what all saved sessions have cost and used, by their records. The demo is left out.",
+    )
+    costs.add_argument("--since", metavar="DATE", help="only turns from that day on: 2026-01-31")
+    costs.add_argument(
+        "--by",
+        choices=COST_GROUPS,
+        default="",
+        metavar="WHAT",
+        help="one row for each day, model, or session",
+    )
+
+
 def parse(arguments: list[str]) -> argparse.Namespace:
     """Parse the command line; leaves the program with code 2 and one line when it is wrong."""
     parser = build_parser()
+    arguments, server_command = arguments_mcp.split_command(arguments, COMMANDS)
     options = parser.parse_args(_settle_resume(arguments))
     resume = getattr(options, "resume", None)
-    if options.command in ("sessions", "doctor", "docker", "sandboxes") and resume is not None:
+    if (
+        options.command in ("sessions", "export", "costs", "doctor", "docker", "sandboxes", "mcp")
+        and resume is not None
+    ):
         parser.error(f"--resume does not go with {options.command!r}")
     if (
         options.command == "sandboxes"
@@ -233,23 +364,44 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         and bool(options.ids) + options.left + options.all != 1
     ):
         parser.error("say which: one or more ids, or --left, or --all")
+    if options.command == "mcp":
+        options.server_command = server_command
+        if problem := arguments_mcp.problem_of(options):
+            parser.error(problem)
+    if options.command == "run" and options.prompt is None and " " in (getattr(options, "log", None) or ""):
+        options.prompt, options.log = options.log, LOG  # run --log "a prompt"
     if options.command == "run" and options.prompt is None:
         if resume and not _like_id(resume):  # run --resume "a prompt"
             options.prompt, options.resume = resume, ""
         else:
             parser.error("the prompt is missing; give it in quotes, or - to read it from stdin")
+    _check_opening(parser, options)
     return options
 
 
+def _check_opening(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Refuse ways to open a session that cannot be."""
+    fork, look = getattr(options, "fork", False), getattr(options, "read_only", False)
+    if fork and look:
+        parser.error("a session is opened with --fork or with --read-only, not with both")
+    option = "--fork" if fork else "--read-only" if look else ""
+    if option and getattr(options, "resume", None) is None:
+        parser.error(f"{option} needs a session; name it with --resume ID, or take the newest with --resume")
+    if look and (options.command == "run" or getattr(options, "plain", False)):
+        parser.error(
+            f"--read-only needs the whole screen; a session is printed by: {PROGRAM} sessions show ID"
+        )
+
+
 def _settle_resume(arguments: list[str]) -> list[str]:
-    """Keep ``--resume`` from taking a command that follows it for an id."""
+    """Keep ``--resume`` and ``--log`` from taking a command that follows for an id or a file."""
     out: list[str] = []
     command_seen = False
     for word in arguments:
         if word in COMMANDS and not command_seen:
             command_seen = True
-            if out and out[-1] == "--resume":
-                out[-1] = "--resume="
+            if out and out[-1] in _OPEN:
+                out[-1] = _OPEN[out[-1]]
         out.append(word)
     return out
 

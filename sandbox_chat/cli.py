@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sandbox_chat.settings import Settings
 
 OK, FAILED, INTERRUPTED, PIPE_CLOSED = 0, 1, 130, 141
-OVERRIDES = ("demo", "model", "sandbox", "images", "theme", "log")
+OVERRIDES = ("demo", "model", "sandbox", "mcp", "sandbox_mcp", "images", "theme", "log")
 """Options that are settings."""
 
 _OUTPUT_ERRORS = (errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT)
@@ -41,6 +41,7 @@ def main(argv: list[str] | None = None) -> int:
         code = PIPE_CLOSED
     except Exception as error:
         code = _failed(error, settings[0] if settings else None)
+    _say_reports()
     return _flush(code)
 
 
@@ -75,6 +76,7 @@ def _run(options: argparse.Namespace, loaded: list[Settings]) -> int:
     """Choose the face and start it. ``loaded`` receives the settings, for a crash report."""
     from sandbox_chat import settings as settings_module
 
+    _keep_log_off_the_terminal()
     overrides = {name: getattr(options, name, None) for name in (*OVERRIDES, "plain")}
     if options.command == "doctor":
         from sandbox_chat import doctor
@@ -87,21 +89,55 @@ def _run(options: argparse.Namespace, loaded: list[Settings]) -> int:
     if options.command is None and not settings.plain and (problem := _terminal_problem()):
         say(problem)
         return USAGE
-    if options.command == "sessions":
-        from sandbox_chat import sessions
 
-        root = settings.data_path / "sessions"
+    from sandbox_chat import logs
+
+    logs.set_up(settings)
+    if options.command == "sessions":
+        return _sessions(options, settings.data_path)
+
+    if options.command == "export":
+        from pathlib import Path
+
+        from sandbox_chat import export_face
+
+        return export_face.run(
+            settings,
+            options.id,
+            Path(options.to),
+            include_failed=options.include_failed,
+            scrub=options.scrub,
+            force=options.force,
+            beside=options.pictures_beside,
+        )
+
+    if options.command == "costs":
+        from sandbox_chat import costs
+
         as_json = getattr(options, "json", False)
-        if options.action == "show":
-            return sessions.show(root, options.id, as_json=as_json)
-        return sessions.print_list(root, as_json=as_json)
+        return costs.run(settings, since=options.since, by=options.by, as_json=as_json)
 
     if options.command == "docker":
         from sandbox_chat import docker_face
 
         return docker_face.build(
-            settings, base=options.base, wheels=options.wheels, tag=options.tag, quiet=options.quiet
+            settings,
+            base=options.base,
+            wheels=options.wheels,
+            tag=options.tag,
+            quiet=options.quiet,
+            servers=options.server,
         )
+
+    if options.command == "mcp" and options.action == "serve":
+        from sandbox_chat import serve_face
+
+        return serve_face.run(settings, http=options.http, token_file=options.token_file)
+
+    if options.command == "mcp":
+        from sandbox_chat import mcp_face
+
+        return mcp_face.run(settings, options)
 
     if options.command == "sandboxes":
         from sandbox_chat import sandboxes
@@ -110,9 +146,6 @@ def _run(options: argparse.Namespace, loaded: list[Settings]) -> int:
             return sandboxes.end(settings, options.ids, left=options.left, everything=options.all)
         return sandboxes.print_list(settings, as_json=getattr(options, "json", False))
 
-    from sandbox_chat import logs
-
-    logs.set_up(settings)
     resume = _session_to_resume(getattr(options, "resume", None), settings.data_path / "sessions")
     if options.command == "run":
         from sandbox_chat import headless
@@ -121,6 +154,7 @@ def _run(options: argparse.Namespace, loaded: list[Settings]) -> int:
             settings,
             options.prompt,
             resume=resume,
+            fork=getattr(options, "fork", False),
             as_json=options.json,
             attach=options.attach,
             allow=options.allow,
@@ -129,11 +163,35 @@ def _run(options: argparse.Namespace, loaded: list[Settings]) -> int:
     if settings.plain:
         from sandbox_chat import linear
 
-        return linear.run(settings, resume=resume)
+        return linear.run(settings, resume=resume, fork=getattr(options, "fork", False))
 
     from sandbox_chat import ui
 
-    return ui.run(settings, resume=resume)
+    opening = {name: True for name in ("fork", "read_only") if getattr(options, name, False)}
+    return ui.run(settings, resume=resume, opening=opening)
+
+
+def _keep_log_off_the_terminal() -> None:
+    """Let nobody print what is logged before the log is set up: it may hold content."""
+    import logging
+
+    if not logging.root.handlers:
+        logging.root.addHandler(logging.NullHandler())
+
+
+def _sessions(options: argparse.Namespace, data_path: Path) -> int:
+    as_json = getattr(options, "json", False)
+    if options.action == "show":
+        from sandbox_chat import sessions
+
+        return sessions.show(data_path / "sessions", options.id, as_json=as_json)
+    from sandbox_chat import session_list
+
+    if options.action == "delete":
+        return session_list.delete(data_path, options.ids, yes=options.yes)
+    if options.action == "rename":
+        return session_list.rename(data_path, options.id, " ".join(options.title))
+    return session_list.print_list(data_path, search=getattr(options, "search", None), as_json=as_json)
 
 
 def _session_to_resume(wanted: str | None, root: Path) -> str | None:
@@ -176,13 +234,24 @@ def _failed(error: Exception, settings: Settings | None) -> int:
         text = str(error) if settings is None else settings.scrub(str(error))
         say(clean(text))
         return USAGE
-    from sandbox_chat import logs
+    from sandbox_chat import crash, logs
 
+    _keep_log_off_the_terminal()
     logs.log.error("the program failed", exc_info=error)
-    report = logs.write_crash_report(error, settings)
-    where = f"The report is in {report}." if report else "A report could not be written."
-    say(f"The program failed because of a fault of its own ({type(error).__name__}). {where}")
+    crash.report(error, settings, last=True)  # the same fault leaves one report
+    _say_reports(crash.name_of(error))
     return FAILED
+
+
+def _say_reports(fatal: str = "") -> None:
+    """Say on stderr which crash reports this run has left. ``fatal``: the type of the fault that ended the program."""
+    crash = sys.modules.get("sandbox_chat.crash")
+    if crash is None:
+        return
+    for report in crash.take_written():
+        what = "The program" if report.kind == fatal else "A part of the program"
+        where = f"The report is in {report.path}." if report.path else "A report could not be written."
+        say(f"{what} failed because of a fault of its own ({report.kind}). {where}")
 
 
 def _abandon_stdout() -> None:

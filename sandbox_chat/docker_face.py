@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
 from sandbox_chat.settings import Settings
 
 
-def build(settings: Settings, *, base: str, wheels: str, tag: str, quiet: bool) -> int:
+def build(
+    settings: Settings, *, base: str, wheels: str, tag: str, quiet: bool, servers: Sequence[str] = ()
+) -> int:
     """Build the image of the Docker sandbox; returns the exit code. The builder's words go to stderr."""
     from sandbox_chat.sandbox import docker_build
     from sandbox_chat.text import clean
@@ -29,7 +31,12 @@ def build(settings: Settings, *, base: str, wheels: str, tag: str, quiet: bool) 
     try:
         with _leaving_on_signals():
             built = docker_build.build(
-                settings, base=base, wheels=Path(wheels) if wheels else None, tag=name, on_line=show
+                settings,
+                base=base,
+                wheels=Path(wheels) if wheels else None,
+                tag=name,
+                servers=servers,
+                on_line=show,
             )
     except KeyboardInterrupt:
         sys.stderr.write(

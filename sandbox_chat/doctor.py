@@ -22,6 +22,7 @@ from sandbox_chat import __version__
 from sandbox_chat.agent.program import find_cli
 from sandbox_chat.scratch import Scratch
 from sandbox_chat.settings import ConfigError, Settings, load
+from sandbox_chat.settings_sources import working_folder
 from sandbox_chat.text import clean, clean_line
 
 State = Literal["ok", "note", "problem"]
@@ -106,6 +107,7 @@ def check_all(
         "limits": partial(check_limits, settings),
         "model": partial(check_model, settings),
         "sandbox credentials": partial(check_sandbox_credentials, settings),
+        "MCP servers": partial(check_servers, settings),
         "pictures": partial(check_pictures, settings),
         "data folder": lambda: check_folder("data folder", settings.data_path),
         "cache folder": lambda: check_folder("cache folder", settings.cache_path),
@@ -343,6 +345,32 @@ def check_sandbox_credentials(settings: Settings) -> Check:
         return Check("sandbox credentials", "ok", "E2B_API_KEY is set")
     return Check(
         "sandbox credentials", "problem", "E2B_API_KEY is not set", "Set it in .env, or use --sandbox local."
+    )
+
+
+def check_servers(settings: Settings) -> Check:
+    """Can the MCP servers that are on be started, as far as that can be told without doing so?"""
+    from sandbox_chat.mcp.config import fault_of, look
+
+    environ = dict(os.environ)
+    try:
+        survey = look(settings, environ, working_folder())
+    except ConfigError as error:
+        return Check("MCP servers", "problem", str(error), "See them with: sandbox-chat mcp list")
+    found = [(known, fault_of(known, environ, settings.data_path)) for known in survey.on()]
+    stopping = [*survey.unknown, *(text for known, text in found if text and known.named)]
+    names = ", ".join(clean_line(known.name, 64) for known in survey.on())
+    inside = f"; inside the sandbox: {', '.join(settings.sandbox_mcp)}" if settings.sandbox_mcp else ""
+    faults = [*survey.unknown, *(text for _, text in found if text), *survey.warnings]
+    text = (names or "none is on") + inside
+    if not faults:
+        return Check("MCP servers", "ok", text)
+    said = " ".join(dict.fromkeys(faults))
+    return Check(
+        "MCP servers",
+        "problem" if stopping else "note",
+        f"{text}. {said}",
+        "See them with: sandbox-chat mcp list",
     )
 
 

@@ -8,18 +8,19 @@ worker's; the sink is called on those threads, one event at a time, each already
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
 import logging
 import os
 import threading
 import uuid
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sandbox_chat import logs
+from sandbox_chat.engine_commands import Commands
+from sandbox_chat.engine_past import Past
 from sandbox_chat.events import (
-    Attached,
     Event,
     Notice,
     Progress,
@@ -29,21 +30,27 @@ from sandbox_chat.events import (
     Status,
     TurnFinished,
     TurnStarted,
+    utc_now,
 )
+from sandbox_chat.last_prompt import LastPrompt, follow
 from sandbox_chat.scratch import Scratch
 from sandbox_chat.settings import ConfigError, Secret, Settings
+from sandbox_chat.settings_sources import working_folder
 from sandbox_chat.text import clean
 
 if TYPE_CHECKING:
     from sandbox_chat.agent.session import ChatSession, Endpoint
     from sandbox_chat.demo.server import MessagesServer
-    from sandbox_chat.tools.asking import Approvals
+    from sandbox_chat.mcp.base import ServerConfig
+    from sandbox_chat.mcp.host import Servers
 
 log = logging.getLogger(__name__)
 
 DEMO_MODEL = "demo"
 REMOTE = ("e2b", "docker")
 """Back ends whose sandboxes may outlive a crashed run."""
+SERVERS_CLOSE = 1.0
+"""Seconds that the MCP servers get to end after the session has ended; then they are killed."""
 WORKER_CLOSE = 1.0
 """Seconds that the sandbox gets to end after the session has ended: it is killed, not asked."""
 OUTPUT = "output"
@@ -54,7 +61,7 @@ NO_MODEL = (
 )
 
 
-class Engine:
+class Engine(Commands):
     """A chat session with all its parts.
 
     Raises at once, before anything is started: ``ConfigError`` (no model), ``SandboxUnavailable``
@@ -63,7 +70,9 @@ class Engine:
 
     ``sink`` takes the events of this run, ``replay`` the past ones of a resumed session, before
     the first of this run. Neither may block or raise. ``asks``: the face answers questions that nobody
-    waits for; without it they are told as notices.
+    waits for; without it they are told as notices. ``tail_first``: only the last turns of a long session are replayed,
+    and ``older`` gives the rest. ``fork``: go on with a copy of the session ``resume``, which is only read.
+    ``read_only``: show that session and nothing else; no agent, no sandbox, and nothing is written.
     """
 
     def __init__(
@@ -74,49 +83,74 @@ class Engine:
         resume: str | None = None,
         replay: Sink | None = None,
         asks: bool = False,
+        tail_first: bool = False,
+        fork: bool = False,
+        read_only: bool = False,
     ) -> None:
         from sandbox_chat.journal import Journal
         from sandbox_chat.sandbox import make_worker
 
-        if not settings.demo and not settings.has_model:
+        if not settings.demo and not settings.has_model and not read_only:
             raise ConfigError(NO_MODEL)
+        self._warnings = list(settings.warnings)
+        self._server_configs = [] if read_only else server_configs(settings, self._warnings)
         self.settings = settings
+        if fork and resume is not None:
+            from sandbox_chat.engine_branch import branch
+
+            resume = branch(settings, resume)
         self.resumed = resume is not None
+        self.read_only = read_only
         self.session_id = resume or str(uuid.uuid4())
+        super().__init__(
+            None
+            if read_only
+            else make_worker(settings, on_state=self._sandbox_state, session_id=self.session_id)
+        )
         self._sink = sink
         self._replay = replay
-        self._lock = threading.RLock()  # orders stamping, journal and sink between the two threads
         self._asks = asks
-        self._worker = make_worker(settings, on_state=self._sandbox_state, session_id=self.session_id)
+        self._tail_first = tail_first
         root = settings.data_path / "sessions"
         self._journal = (
-            Journal.open(root, self.session_id) if resume else Journal.create(root, self.session_id)
+            Journal.open(root, self.session_id, read_only=read_only)
+            if resume
+            else Journal.create(root, self.session_id)
         )
         self._seq = self._journal.last_seq
         self._said_problem = ""
         self._sandbox_starting = False
         self._demo: MessagesServer | None = None
-        self._session: ChatSession | None = None
-        self._approvals: Approvals | None = None
-        self._earlier: TurnFinished | None = None  # of a resumed session: its totals go on
-        self._attached_before: dict[str, str] = {}  # names of files in the sandbox of the run before, by path
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._past = Past()
+        self._last_prompt: LastPrompt | None = None  # of this run
         self._stop: asyncio.Event | None = None
-        self._unsent: dict[str, str] = {}  # prompts by turn id that the session has not got yet
-        self._early: list[Callable[[], None]] = []  # commands that came before the loop was up
         self._thread = threading.Thread(target=self._main, name="engine", daemon=True)
         self._temporary_home: Scratch | None = None
         self._started = False
         self._closing = False
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._closed = threading.Event()
 
     @property
     def problem(self) -> str:
         """Why the session is not being saved, as a sentence; empty when all is well."""
         return self._journal.problem
 
-    # -- commands (any thread) -------------------------------------------------------------------------
+    @property
+    def has_older(self) -> bool:
+        """True when ``older`` has events that were not replayed."""
+        return self._past.has_older
+
+    def older(self) -> Iterator[Event]:
+        """Yield the events before those that were replayed, in order. Any thread; blocking. Raises ``OSError``."""
+        yield from self._past.older()
+        if warning := self._past.damage():
+            self.emit(Notice(level="warning", text=clean(warning)))
+
+    @property
+    def last_prompt(self) -> LastPrompt | None:
+        """The prompt that was given last, also in an earlier run; ``None`` before the first."""
+        return self._last_prompt or self._past.last_prompt
+
+    # -- life (any thread); the other commands are in ``Commands`` --------------------------------------
 
     def start(self) -> None:
         """Start the engine's thread and return at once."""
@@ -127,40 +161,6 @@ class Engine:
         self._thread.start()
         if self._worker is not None and not self._worker.info.costs:
             self._worker.warm()  # in the background, and a moment later: the screen comes first
-
-    def send(self, prompt: str) -> str:
-        """Accept a prompt and return its turn id. It is sent when the turns before it are done."""
-        turn_id = uuid.uuid4().hex[:12]
-        with self._lock:
-            self._unsent[turn_id] = prompt
-        self._command(lambda: self._send(turn_id, prompt))
-        return turn_id
-
-    def interrupt(self) -> None:
-        """Stop the running turn; what was written of the answer is kept."""
-        self._command(lambda: self._spawn(lambda session: session.interrupt()))
-
-    def set_model(self, name: str) -> None:
-        """Use another model from the next turn on."""
-        self._command(lambda: self._spawn(lambda session: session.set_model(name)))
-
-    def attach(self, path: str, target: str = "") -> str:
-        """Put a file of the user's into the sandbox, at ``target`` if that is not empty; ``Attached`` tells the end.
-
-        Returns its id. The model hears of it with the next prompt, which waits until the file is there.
-        """
-        attach_id = f"attach-{uuid.uuid4().hex[:12]}"
-        self._command(lambda: self._attach(attach_id, path, target))
-        return attach_id
-
-    def answer(self, approval_id: str, choice: str, by: str = "user") -> None:
-        """Answer a question (``ApprovalRequested``) with the name of one of its choices."""
-        self._command(lambda: self._approvals.answer(approval_id, choice, by) if self._approvals else None)
-
-    def prestart_sandbox(self) -> None:
-        """Start the sandbox in the background, because a prompt is being typed. Not one that is billed while it lives."""
-        if self._worker is not None and not self._worker.info.costs:
-            self._command(self._worker.prestart)  # not before the session is begun: its states are events
 
     def close(self, timeout: float | None = None) -> None:
         """End the session, the CLI and the sandbox. Blocks for at most about ``timeout`` seconds (a setting)."""
@@ -186,18 +186,6 @@ class Engine:
             self._worker.close(timeout)
         self._journal.close()
         self._closed.set()
-
-    def _command(self, action: Callable[[], Any]) -> None:
-        with self._lock:
-            loop = self._loop
-            if loop is None:
-                if not self._closed.is_set():
-                    self._early.append(action)
-                return
-        with contextlib.suppress(
-            RuntimeError
-        ):  # the loop was closed meanwhile: there is nothing left to command
-            loop.call_soon_threadsafe(action)
 
     # -- the engine's thread ---------------------------------------------------------------------------
 
@@ -230,8 +218,10 @@ class Engine:
 
     async def _run(self) -> None:
         self._stop = asyncio.Event()
-        if self.resumed:
-            self._load_past()
+        unread = self._bring_past() if self.resumed else ""
+        if self.read_only:
+            await self._look()
+            return
         self.emit(
             SessionStarted(
                 session_id=self.session_id,
@@ -240,20 +230,30 @@ class Engine:
                 demo=self.settings.demo,
             )
         )
-        if self._attached_before:
-            names = ", ".join(self._attached_before.values())
+        for warning in (unread, "" if self._past.has_older else self._past.damage()):
+            if warning:
+                self.emit(Notice(level="warning", text=clean(warning)))
+        if self._past.attached:
+            names = ", ".join(self._past.attached.values())
             words = f"The sandbox is a new one: files that were attached are not in it ({names}). Attach them again if they are needed."
             self.emit(Notice(level="info", text=words))
         self.emit(Status(component="agent", state="connecting"))
-        for warning in self.settings.warnings:
+        for warning in self._warnings:
             self.emit(Notice(level="warning", text=clean(warning)))
         endpoint = await self._endpoint()
+        self._servers = self._make_servers()
         session = self._session = self._make_session(endpoint)
+        if self._servers is not None:
+            self._servers.on_tools = session.renew_tools
         with self._lock:
             self._loop = asyncio.get_running_loop()
             early, self._early = self._early, []
         for action in early:
             action()
+        if self._servers is not None:
+            self._servers.begin()
+        if self.settings.keep_days:
+            threading.Thread(target=self._expire, name="retention", daemon=True).start()
         if self.settings.sandbox in REMOTE:
             self._keep_task(asyncio.ensure_future(self._look_for_leftovers()))
         if self._closing:
@@ -262,6 +262,28 @@ class Engine:
             await self._until_stopped(self._connect(session))
         finally:
             await session.close()
+            if self._servers is not None:
+                await self._servers.close(SERVERS_CLOSE)
+
+    async def _look(self) -> None:
+        """Show a session that is open elsewhere, until this one is closed."""
+        if self._past.started is not None:
+            self.emit(self._past.started)  # its model and its sandbox
+        self.emit(Status(component="agent", state="closed"))
+        assert self._stop is not None
+        with self._lock:
+            self._loop = asyncio.get_running_loop()
+            self._early.clear()
+        if not self._closing:
+            await self._stop.wait()
+
+    def _bring_past(self) -> str:
+        """Replay what was said in earlier runs, and note what is carried on. Returns what is wrong with it."""
+        try:
+            self._past.load(self._journal, self._replay, tail_first=self._tail_first)
+        except OSError as error:
+            return f"What was said before cannot be read ({error.strerror}). It is not lost; the session goes on."
+        return ""
 
     async def _connect(self, session: ChatSession) -> None:
         """Connect; a failure is shown and leaves the engine up, so that what was typed can still be saved."""
@@ -269,8 +291,20 @@ class Engine:
 
         try:
             await session.connect()
+            self._tell_cold(session)
         except AgentError as error:
-            self.emit(Notice(level="error", text=clean(self.settings.scrub(str(error)))))
+            text = clean(self.settings.scrub(str(error)))
+            self.emit(Notice(level="error", text=text, kind=error.kind, about=error.about))
+
+    def _tell_cold(self, session: ChatSession) -> None:
+        """Say at a resume when the next prompt will be dear."""
+        from sandbox_chat.agent.cold import cold_notice
+
+        notice = cold_notice(
+            self._past.earlier, self.settings, model=self.settings.model, now=utc_now(), models=session.models
+        )
+        if notice is not None:
+            self.emit(notice)
 
     async def _until_stopped(self, work: Coroutine[Any, Any, None]) -> None:
         """Run ``work`` and wait for the order to stop, which also cuts the work short."""
@@ -312,21 +346,41 @@ class Engine:
         from sandbox_chat.agent.session import ChatSession
         from sandbox_chat.tools.asking import Approvals
 
-        self._approvals = Approvals(self.emit)
+        self._approvals = Approvals(self._emit_question)
         return ChatSession(
             self.settings,
-            session_id=self.session_id,
-            resume=self.resumed,
+            session_id=self._past.agent_id or self.session_id,
+            resume=self.resumed and self._past.spoken,
             endpoint=endpoint,
             worker=self._worker,
             save_picture=self._journal.save_picture,
             save_file=self._journal.save_file,
             emit=self.emit,
             home=self._agent_home(),
-            earlier=self._earlier,
+            earlier=self._past.earlier,
+            budget=self._past.budget,
             ask=self._approvals.ask,
             output_dir=self._journal.folder / OUTPUT,
+            others=self._servers,
         )
+
+    def _make_servers(self) -> Servers | None:
+        """Return the MCP servers that are on, none of them started; ``None`` when there are none."""
+        configs = list(self._server_configs)
+        if self.settings.sandbox_mcp and self._worker is not None:
+            from sandbox_chat.mcp.inside import inside_config
+
+            configs.append(inside_config(self.settings, self._worker))
+        if not configs:
+            return None
+        from sandbox_chat.mcp.host import Servers
+
+        return Servers(configs, self.settings, self.emit, self.settings.data_path / "logs" / "mcp")
+
+    def _emit_question(self, event: Event) -> None:
+        """Emit what is asked, and the answer: the session's machine follows them too."""
+        if self._session is not None:
+            self._session.emit(event)
 
     def _agent_home(self) -> Path:
         """Folder of the CLI's own record: kept with the sessions, or for this run only if that cannot be written."""
@@ -339,12 +393,6 @@ class Engine:
             pass
         self._temporary_home = Scratch()
         return self._temporary_home.path
-
-    def _send(self, turn_id: str, prompt: str) -> None:
-        with self._lock:
-            if self._session is None or self._unsent.pop(turn_id, None) is None:
-                return
-        self._spawn(lambda session: session.send(turn_id, prompt))
 
     def _give_up_unsent(self) -> None:
         """Tell the end of prompts that the session never got: they are in the record and can be sent again."""
@@ -366,19 +414,16 @@ class Engine:
                 )
             )
 
-    def _spawn(self, action: Callable[[ChatSession], Coroutine[Any, Any, None]]) -> None:
-        """Start a command of the session as a task of the engine's loop."""
-        if self._session is None:
-            return
-        self._keep_task(asyncio.ensure_future(action(self._session)))
+    def _expire(self) -> None:
+        """Delete the sessions that have not been used for long, and say so."""
+        from sandbox_chat.journal.keeping import expire
 
-    def _keep_task(self, task: asyncio.Task[None]) -> None:
-        self._tasks.add(task)
-        task.add_done_callback(self._command_done)
-
-    def _attach(self, attach_id: str, path: str, target: str) -> None:
-        if self._session is not None:
-            self._session.attachments.add(attach_id, path, target)
+        days = self.settings.keep_days
+        if count := expire(self.settings.data_path, days):
+            what = "1 session that was" if count == 1 else f"{count} sessions that were"
+            done = "was" if count == 1 else "were"
+            text = f"{what} not used for {days} days {done} deleted, as keep_days is set."
+            self.emit(Notice(level="info", text=text))
 
     async def _look_for_leftovers(self) -> None:
         """Tell of sandboxes that a crashed run left, and offer to end them where the face asks."""
@@ -387,13 +432,6 @@ class Engine:
         assert self._approvals is not None
         await offer(self.settings, self.session_id, self.emit, self._approvals.ask if self._asks else None)
 
-    def _command_done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a command failed", exc_info=error)
-            text = clean(self.settings.scrub(str(error)))[:300]
-            self.emit(Notice(level="error", text=f"That did not work ({type(error).__name__}: {text})."))
-
     # -- events ----------------------------------------------------------------------------------------
 
     def emit(self, event: Event) -> None:
@@ -401,9 +439,14 @@ class Engine:
         if isinstance(event, Progress):
             self._show(event)  # it passes: neither numbered nor recorded
             return
+        if self.read_only and not isinstance(event, SessionStarted | Status | Notice | SessionFinished):
+            return  # nothing happens in a session that is only looked at
+        if isinstance(event, TurnStarted | TurnFinished):
+            self._last_prompt = follow(self._last_prompt, event)
         with self._lock:
             self._seq += 1
             stamped = dataclasses.replace(event, seq=self._seq)
+            logs.note(stamped)
             self._journal.append(stamped)
             self._show(stamped)
             problem = self._journal.problem
@@ -418,18 +461,6 @@ class Engine:
         except Exception:
             log.exception("the face failed to take an event")
 
-    def _load_past(self) -> None:
-        """Show what happened in earlier runs, and note the totals that are carried on."""
-        for event in self._journal.events():
-            if isinstance(event, TurnFinished):
-                self._earlier = event
-            elif isinstance(event, SessionStarted):
-                self._attached_before.clear()  # what an earlier run had was told of when it was resumed
-            elif isinstance(event, Attached) and not event.error:
-                self._attached_before[event.path] = event.name
-            if self._replay is not None:
-                self._replay(event)
-
     def _sandbox_state(self, state: str, text: str) -> None:
         self.emit(Status(component="sandbox", state=state, text=clean(self.settings.scrub(text))))
         session = self._session
@@ -438,6 +469,20 @@ class Engine:
             # What wanted a sandbox that could not be started says so itself.
             reason = "" if failed_start else clean(self.settings.scrub(text))
             self._command(lambda: session.sandbox_lost(reason))
+
+
+def server_configs(settings: Settings, warnings: list[str]) -> list[ServerConfig]:
+    """Return the MCP servers of this machine that are on, after those in the sandbox were checked too.
+
+    ``warnings`` gets what deserves a word. Raises ``ConfigError``.
+    """
+    from sandbox_chat.mcp.config import load_servers
+
+    if settings.sandbox_mcp:
+        from sandbox_chat.mcp import inside
+
+        inside.check(settings)
+    return load_servers(settings, os.environ, working_folder(), warnings)
 
 
 def start_demo(pace: float) -> MessagesServer:

@@ -21,18 +21,20 @@ journals.
 from __future__ import annotations
 
 import dataclasses
-import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
-from sandbox_chat.sgr import Styles, valid_styles
+from sandbox_chat.sgr import Styles
 
 Stream = Literal["stdout", "stderr"]
 NoticeLevel = Literal["info", "warning", "error"]
 Component = Literal["agent", "sandbox"]
+ServerPlace = Literal["host", "sandbox"]
+ServerState = Literal["idle", "starting", "ready", "failed", "lost", "off"]
+About = tuple[tuple[str, str], ...]
+"""What a failure is about: names and values for the text of its kind, clean and without credentials."""
 
 
 def utc_now() -> datetime:
@@ -277,7 +279,8 @@ class ApprovalRequested(Event):
 
     ``kind`` says what it is about (``overwrite``, ``leftovers``). ``question`` is one sentence, ``detail`` the exact
     arguments, a line each. The last of ``choices`` does nothing; ``default`` names the one taken where nobody can be asked.
-    ``tool_use_id`` is the call that waits, empty if none does.
+    ``tool_use_id`` is the call that waits, empty if none does. ``lasting`` names the choices that hold for the rest of
+    the session, for questions of this kind about the same ``subject``.
     """
 
     type: ClassVar[str] = "approval_requested"
@@ -288,18 +291,28 @@ class ApprovalRequested(Event):
     choices: tuple[Choice, ...]
     default: str
     tool_use_id: str = ""
+    subject: str = ""
+    lasting: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ApprovalAnswered(Event):
     """A question was answered. ``by``: ``user``, ``default`` (nobody could be asked), ``option`` (of the command line),
-    or ``cancelled`` (it was withdrawn; then ``choice`` is empty).
+    ``remembered`` (the same was answered for the session while this question waited), or ``cancelled`` (it was withdrawn; then ``choice`` is empty).
     """
 
     type: ClassVar[str] = "approval_answered"
     approval_id: str
     choice: str
     by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ApprovalForgotten(Event):
+    """The answer to a question that was to hold for the session holds no longer: the same is asked again."""
+
+    type: ClassVar[str] = "approval_forgotten"
+    approval_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -323,21 +336,29 @@ class Retry(Event):
     """The request to the model failed, or its reply was cut, and is tried again in ``delay_ms``.
 
     Withdraws the open text block, the thinking before it, and the calls that have not started.
+    ``kind`` and ``about`` say the reason for a translation (see ``failures.py``).
     """
 
     type: ClassVar[str] = "retry"
     reason: str
     attempt: int
     delay_ms: int
+    kind: str = ""
+    about: About = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Notice(Event):
-    """Something that the user should know: a full sentence with what to do."""
+    """Something that the user should know: a full sentence with what to do.
+
+    ``kind`` and ``about`` say the same for a translation (see ``failures.py``), where there is one.
+    """
 
     type: ClassVar[str] = "notice"
     level: NoticeLevel
     text: str
+    kind: str = ""
+    about: About = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,11 +381,15 @@ class ContextUse:
 
 @dataclass(frozen=True, slots=True)
 class ModelUse:
-    """What one model used in the session up to now."""
+    """What one model used in the session up to now.
+
+    ``cost_usd`` is what is known of its cost, ``None`` if nothing is; ``complete`` is false when there was more.
+    """
 
     model: str
     usage: Usage
     cost_usd: float | None
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -375,7 +400,9 @@ class TurnFinished(Event):
     ``is_error`` tells a failed turn even when the subtype is ``success`` (an endpoint that refused).
     ``interrupted``: the user stopped it. ``duration_ms``, ``num_turns`` and ``usage`` are of this turn;
     ``cost_usd`` of this turn and ``total_cost_usd`` of the session are ``None`` where a price is not
-    known. ``error`` is the sentence to show for a failed turn. ``models`` are the session's totals.
+    known. ``error`` is the sentence to show for a failed turn; ``kind`` and ``about`` say
+    the same for a translation (see ``failures.py``). ``models`` are the session's totals.
+    ``anchor`` is the agent's own id of the turn's last message, from which a fork goes on; empty when not known.
     """
 
     type: ClassVar[str] = "turn_finished"
@@ -391,6 +418,122 @@ class TurnFinished(Event):
     context: ContextUse = ContextUse()
     error: str = ""
     models: tuple[ModelUse, ...] = ()
+    anchor: str = ""
+    kind: str = ""
+    about: About = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class TurnSettled(Event):
+    """What a turn cost and used, where that was not known yet when its end was told: this takes the place of it.
+
+    A turn that the user stopped is told over at once, its figures come when the agent's program ends it; by then a later
+    turn may have begun, but none has ended. The fields are those of ``TurnFinished``.
+    """
+
+    type: ClassVar[str] = "turn_settled"
+    turn_id: str
+    cost_usd: float | None
+    total_cost_usd: float | None
+    usage: Usage = Usage()
+    models: tuple[ModelUse, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Steered(Event):
+    """The user sent ``prompt`` into the running turn ``turn_id``, which takes it up and goes on."""
+
+    type: ClassVar[str] = "steered"
+    turn_id: str
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class SessionRenamed(Event):
+    """The user gave the session another title; an empty one means that made from its first prompt."""
+
+    type: ClassVar[str] = "session_renamed"
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class SessionForked(Event):
+    """This session is a branch: up to here its events are those of session ``origin`` up to its turn ``turn_id``.
+
+    ``agent_id`` is the agent's own id of the branch, where that is not the session's.
+    """
+
+    type: ClassVar[str] = "session_forked"
+    origin: str
+    turn_id: str
+    agent_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ControlsChanged(Event):
+    """From the next turn on: ``model`` (empty: the CLI's default), ``effort`` and ``thinking`` as in the settings."""
+
+    type: ClassVar[str] = "controls_changed"
+    model: str
+    effort: str = ""
+    thinking: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class BudgetChanged(Event):
+    """The session may cost ``limit_usd`` dollars in all; 0 means that there is no limit."""
+
+    type: ClassVar[str] = "budget_changed"
+    limit_usd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Cleared(Event):
+    """The agent remembers nothing of what was said before. ``agent_id`` is its own id of the new conversation."""
+
+    type: ClassVar[str] = "cleared"
+    agent_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Compacted(Event):
+    """What the agent remembers was replaced by a summary: tokens ``before`` and ``after``, 0 when not known.
+
+    ``automatic``: the agent did so because the context window was nearly full.
+    """
+
+    type: ClassVar[str] = "compacted"
+    before: int = 0
+    after: int = 0
+    automatic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTool:
+    """A tool of another MCP server: its name here, the server's own name of it, and what it says it does, cut short."""
+
+    name: str
+    original: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ServerChanged(Event):
+    """The state of an MCP server that is on in this session; comes at its start and at each change.
+
+    ``place``: ``host`` (a program or address of the user's) or ``sandbox``. ``state``: ``idle`` (starts when it is needed),
+    ``starting``, ``ready``, ``failed`` (did not start), ``lost`` (ended by itself; starts again at the next call), ``off``.
+    ``text`` says why, ``tools`` are those that are known, ``log`` is the file with what the server says on its standard error.
+    """
+
+    type: ClassVar[str] = "server"
+    name: str
+    place: ServerPlace
+    state: ServerState
+    transport: str = "stdio"
+    tools: tuple[ServerTool, ...] = ()
+    text: str = ""
+    log: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -404,166 +547,10 @@ EVENT_TYPES: dict[str, type[Event]] = {
     cls.type: cls
     for cls in (
         SessionStarted, Status, TurnStarted, ThinkingDelta, TextDelta, Text, ToolInputDelta, ToolStarted,
-        ToolOutput, ToolFinished, Progress, ApprovalRequested, ApprovalAnswered, Attached, Retry, Notice, TurnFinished,
-        SessionFinished,
+        ToolOutput, ToolFinished, Progress, ApprovalRequested, ApprovalAnswered, ApprovalForgotten, Attached, Retry, Notice, TurnFinished, TurnSettled,
+        Steered, SessionRenamed, SessionForked, ControlsChanged, BudgetChanged, Cleared, Compacted, ServerChanged, SessionFinished,
     )
 }  # fmt: skip
 
 Sink = Callable[[Event], None]
 """What takes events: a function that never blocks and never raises."""
-
-
-def to_dict(event: Event) -> dict[str, Any]:
-    """Return the JSON form of ``event`` as plain dictionaries and lists."""
-    out: dict[str, Any] = {
-        "type": event.type,
-        "seq": event.seq,
-        "at": event.at.isoformat(timespec="microseconds"),
-    }
-    for item in dataclasses.fields(event):
-        if item.name in out:
-            continue
-        out[item.name] = _plain(getattr(event, item.name))
-    return out
-
-
-def to_json(event: Event) -> str:
-    """Return the JSON form of ``event`` as one line without a newline. Lone surrogates are escaped."""
-    return (
-        json.dumps(to_dict(event), ensure_ascii=False, separators=(",", ":"))
-        .encode("utf-8", "backslashreplace")
-        .decode("utf-8")
-    )
-
-
-def content_dict(part: Content) -> dict[str, Any]:
-    """Return the JSON form of a part of a result."""
-    if isinstance(part, TextContent):
-        said = {} if part.titles is None else {"titles": list(part.titles)}
-        return {"type": "text", "text": part.text, **said}
-    if isinstance(part, ImageContent):
-        return {"type": "image", **dataclasses.asdict(part)}
-    # ``text`` is for programs of an earlier version, which take what they do not know for text.
-    if isinstance(part, TableContent):
-        words = f"[table of {part.row_count} × {part.column_count}]"
-        return {"type": "table", "text": words, **dataclasses.asdict(part)}
-    return {"type": "file", "text": f"[{part.title}: {part.path}]", **dataclasses.asdict(part)}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, TextContent | ImageContent | TableContent | FileContent):
-        return content_dict(value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    return value
-
-
-def from_dict(data: Mapping[str, Any]) -> Event | None:
-    """Rebuild an event from its JSON form; ``None`` for a type that this version does not know.
-
-    Raises ``ValueError`` when a known type lacks a field or holds a value of the wrong kind.
-    """
-    cls = EVENT_TYPES.get(str(data.get("type")))
-    if cls is None:
-        return None
-    values: dict[str, Any] = {}
-    try:
-        for item in dataclasses.fields(cls):
-            if item.name in data:
-                values[item.name] = _revive(item.name, str(item.type), data[item.name])
-        event = cls(**values)
-        if isinstance(event, ToolOutput):
-            _check_output(event)
-        return event
-    except (KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise ValueError(f"not a valid {cls.type} event: {error}") from error
-
-
-def _check_output(event: ToolOutput) -> None:
-    if event.rewind < 0:
-        raise TypeError("rewind is negative")
-    if event.styles and not valid_styles(event.styles, len(event.text)):
-        raise TypeError("styles are not those of the text")
-
-
-def from_json(line: str) -> Event | None:
-    """Rebuild an event from a line of JSON. Raises ``ValueError`` when the line is not a valid event."""
-    data = json.loads(line)
-    if not isinstance(data, dict):
-        raise ValueError("not a JSON object")
-    return from_dict(data)
-
-
-_KINDS: dict[str, Callable[[Any], bool]] = {
-    "str": lambda value: isinstance(value, str),
-    "bool": lambda value: isinstance(value, bool),
-    "int": lambda value: isinstance(value, int) and not isinstance(value, bool),
-    "float | None": lambda value: value is None or _is_number(value),
-    "Mapping[str, Any]": lambda value: isinstance(value, dict),
-    "Stream": lambda value: value in get_args(Stream),
-    "NoticeLevel": lambda value: value in get_args(NoticeLevel),
-    "Component": lambda value: value in get_args(Component),
-}
-"""What a field of the annotation may hold in JSON. Fields that are missing here are rebuilt by ``_revive``."""
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _revive(name: str, kind: str, value: Any) -> Any:
-    if kind in _KINDS:
-        if not _KINDS[kind](value):
-            raise TypeError(f"{name} is not of type {kind}")
-        return value
-    if name == "at":
-        time = datetime.fromisoformat(value)
-        return time if time.tzinfo else time.replace(tzinfo=UTC)
-    if name == "usage":
-        return _usage(value)
-    if name == "context":
-        return ContextUse(used=int(value["used"]), max=int(value["max"]))
-    if name == "models":
-        return tuple(_model_use(part) for part in value)
-    if name == "content":
-        return tuple(found for part in value if (found := _content(part)) is not None)
-    if name == "styles":
-        return tuple((int(start), int(end), str(words)) for start, end, words in value)
-    if name == "choices":
-        return tuple(Choice(str(part["name"]), str(part["key"]), str(part["label"])) for part in value)
-    return value
-
-
-def _usage(value: Mapping[str, Any]) -> Usage:
-    return Usage(**{f.name: int(value.get(f.name, 0)) for f in dataclasses.fields(Usage)})
-
-
-def _model_use(part: Mapping[str, Any]) -> ModelUse:
-    cost = _revive("cost_usd", "float | None", part["cost_usd"])
-    return ModelUse(str(part["model"]), _usage(part["usage"]), cost)
-
-
-def _content(part: Mapping[str, Any]) -> Content | None:
-    match part["type"]:
-        case "image":
-            return ImageContent(str(part["path"]), str(part["mime"]), int(part["width"]), int(part["height"]))
-        case "table":
-            return TableContent(
-                tuple(str(name) for name in part["columns"]),
-                tuple(tuple(str(cell) for cell in row) for row in part["rows"]),
-                int(part["row_count"]),
-                int(part["column_count"]),
-                part.get("result") is True,
-            )
-        case "file":
-            return FileContent(str(part["path"]), str(part["mime"]), int(part["size"]), str(part["title"]))
-        case "text":
-            titles = part.get("titles")
-            return TextContent(
-                str(part["text"]), None if titles is None else tuple(int(place) for place in titles)
-            )
-    return TextContent(part["text"]) if isinstance(part.get("text"), str) else None

@@ -15,6 +15,7 @@ import time
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, TextIO
 
+from sandbox_chat import allowing
 from sandbox_chat.events import ApprovalRequested, Attached, Event, SessionFinished, TurnFinished
 from sandbox_chat.interrupts import INTERRUPTED, Leave, Signals
 from sandbox_chat.printers import JsonPrinter, PlainPrinter, Printer
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from sandbox_chat.engine import Engine
 
 OK, FAILED, PIPE_CLOSED = 0, 1, 141
-
-ALLOWED = {"overwrite": "replace"}
-"""What ``--allow`` may name, and the answer that it stands for. Other questions get their default."""
 
 PROMPT_LIMIT = 2_000_000
 """Characters of the longest prompt that is accepted: beyond any model's context, so surely a mistake."""
@@ -72,13 +70,15 @@ def run(
     prompt: str,
     *,
     resume: str | None = None,
+    fork: bool = False,
     as_json: bool = False,
     attach: Sequence[str] = (),
     allow: Collection[str] = (),
 ) -> int:
     """Answer one prompt and return the exit code. ``attach``: files to put into the sandbox before.
 
-    ``allow`` names what may be done without being asked (see ``ALLOWED``); all else gets the answer that destroys nothing.
+    ``fork``: go on with a copy of the session ``resume``.
+    ``allow`` names what may be done without being asked (see ``allowing``); all else gets the answer that destroys nothing.
 
     0 the turn went well, 1 it failed, 130 it was interrupted, 128 + n after signal n, 141 when the
     reader of stdout has gone. Raises ``ConfigError``, ``SessionError`` and ``SandboxUnavailable``
@@ -100,7 +100,7 @@ def run(
         with signals:
             code = OK
             try:
-                engine = Engine(settings, events.put, resume=resume)
+                engine = Engine(settings, events.put, resume=resume, fork=fork)
                 engine.start()
                 code = _follow(
                     engine,
@@ -137,8 +137,8 @@ def _cannot_write(error: OSError) -> int:
 
 def _answer(engine: Engine, asked: ApprovalRequested, allow: Collection[str]) -> None:
     """Answer a question that nobody is there to answer."""
-    if asked.kind in allow and asked.kind in ALLOWED:
-        engine.answer(asked.approval_id, ALLOWED[asked.kind], "option")
+    if choice := allowing.answer(asked, allow):
+        engine.answer(asked.approval_id, choice, "option")
     else:
         engine.answer(asked.approval_id, asked.default, "default")
 

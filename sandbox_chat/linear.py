@@ -11,7 +11,6 @@ import io
 import os
 import queue
 import select
-import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -20,7 +19,9 @@ from typing import TYPE_CHECKING, TextIO
 from sandbox_chat import events as ev
 from sandbox_chat import words
 from sandbox_chat.interrupts import Leave, Signals
-from sandbox_chat.narrator import Narrator, call_lines
+from sandbox_chat.linear_commands import Commands, unescaped
+from sandbox_chat.linear_controls import Opening
+from sandbox_chat.narrator import Narrator
 from sandbox_chat.settings import Settings
 from sandbox_chat.text import clean
 from sandbox_chat.words import tr, tr_count
@@ -32,11 +33,6 @@ PASTE_GAP = 0.05
 """Seconds within which another line must come after one for both to be a paste."""
 LEAVE_WINDOW = 2.0
 """Seconds within which a second Ctrl+C at the prompt ends the program."""
-
-ALONE = frozenset({"/help", "/quit", "/exit", "/cost", "/code", "/output", "/history", "/clear"})
-"""Commands that are a line of their own."""
-WITH_WORDS = frozenset({"/attach", "/model"})
-"""Commands after which something stands."""
 
 
 class _Interrupted(Exception):
@@ -57,6 +53,11 @@ class Lines:
     def say(self, line: str) -> None:
         """Write one line. What a user gave and is told back has come by no border, so it is cleaned here."""
         self._out.write(clean(line) + "\n")
+        self._out.flush()
+
+    def ring(self) -> None:
+        """Ring the terminal's bell."""
+        self._out.write("\a")
         self._out.flush()
 
     def ask(self, question: str) -> str:
@@ -128,8 +129,10 @@ def _edit_lines() -> bool:
     return True
 
 
-class Chat:
+class Chat(Commands):
     """One chat at a line-based terminal."""
+
+    lines: Lines
 
     def __init__(self, settings: Settings, lines: Lines) -> None:
         self.settings = settings
@@ -137,6 +140,8 @@ class Chat:
         self.events: queue.SimpleQueue[ev.Event | None] = queue.SimpleQueue()
         self.past: list[ev.Event] = []
         self.engine: Engine | None = None
+        self.opening: Opening | None = None
+        self.again = ""
         self.signals = Signals(on_interrupt=self._interrupted)
         self._narrator = Narrator(lines.say)
         self._finished = False
@@ -154,7 +159,7 @@ class Chat:
         self._introduce()
         engine.start()
         self._connect()
-        while not self._finished:
+        while not self._finished and self.opening is None:
             self._drain()
             self.signals.interrupted_at = 0.0
             try:
@@ -165,8 +170,9 @@ class Chat:
             except _Interrupted:
                 self._leave_asked()
                 continue
+            self._drain()  # what came while the line was typed
             if not self._command(text) and text.strip():
-                self._turn(clean(_unescaped(text)).strip("\n"))
+                self._turn(clean(unescaped(text)).strip("\n"))
 
     def _introduce(self) -> None:
         settings = self.settings
@@ -251,9 +257,14 @@ class Chat:
 
     def _turn(self, prompt: str) -> None:
         assert self.engine is not None
-        turn_id = self.engine.send(prompt)
+        self.again = ""
+        self._follow(self.engine.send(prompt))
+
+    def _follow(self, turn_id: str) -> None:
         for event in self._next():
             if isinstance(event, ev.TurnFinished) and event.turn_id == turn_id:
+                if self.settings.notify == "bell" and event.duration_ms >= 1000 * self.settings.notify_after:
+                    self.lines.ring()
                 return
 
     def _answer(self, asked: ev.ApprovalRequested) -> None:
@@ -282,114 +293,58 @@ class Chat:
         self.lines.say(tr("linear.answered", label=label))
         self.engine.answer(asked.approval_id, chosen, by)
 
-    # -- commands --------------------------------------------------------------------------------------
 
-    def _command(self, text: str) -> bool:
-        """Do what a line says that is a command, and no prompt; returns false for a prompt.
-
-        Words after a command that takes nothing make it a prompt.
-        """
-        word, _, rest = text.strip().partition(" ")
-        if not text.startswith("/") or "\n" in text or (rest.strip() and word not in WITH_WORDS):
-            return False
-        match word:
-            case "/help":
-                self._say_all(tr("linear.help").splitlines())
-            case "/quit" | "/exit":
-                raise Leave(0)
-            case "/cost":
-                self.lines.say(self._narrator.cost())
-            case "/code" | "/output":
-                calls = self._narrator.calls
-                self._say_all(call_lines(calls[-1], word[1:]) if calls else [tr("linear.no_calls")])
-            case "/history":
-                self._history()
-            case "/model":
-                self._model(rest.strip())
-            case "/attach":
-                self._attach(rest)
-            case "/clear":
-                self.lines.say(tr("linear.cleared"))
-            case _:
-                return False
-        return True
-
-    def _say_all(self, lines: list[str]) -> None:
-        for line in lines:
-            self.lines.say(line)
-
-    def _history(self) -> None:
-        if not any(isinstance(event, ev.TurnStarted) for event in self.past):
-            self.lines.say(tr("linear.no_history"))
-            return
-        narrator = Narrator(self.lines.say)
-        for event in self.past:
-            if isinstance(event, ev.TurnStarted):
-                self.lines.say("")
-                self.lines.say(tr("linear.you", prompt=event.prompt))
-            narrator.take(event)
-
-    def _model(self, name: str) -> None:
-        assert self.engine is not None
-        if self.settings.demo:
-            self.lines.say(tr("linear.demo_model"))
-        elif name:
-            self.engine.set_model(name)
-            self.lines.say(tr("linear.model_set", model=name))
-        else:
-            self.lines.say(tr("linear.no_model"))
-
-    def _attach(self, rest: str) -> None:
-        assert self.engine is not None
-        try:
-            given = shlex.split(rest)
-        except ValueError:
-            given = []
-        if not 1 <= len(given) <= 2:
-            self.lines.say(tr("linear.no_file"))
-            return
-        self.lines.say(tr("linear.attaching", name=given[0]))
-        wanted = self.engine.attach(*given)
-        for event in self._next():
-            if isinstance(event, ev.Attached) and event.attach_id == wanted:
-                return
-
-
-def _unescaped(text: str) -> str:
-    """Return a prompt without its escape: ``//help`` sends ``/help``."""
-    return text[1:] if text[1:].partition(" ")[0].strip() in ALONE | WITH_WORDS else text
-
-
-def run(settings: Settings, *, resume: str | None = None) -> int:
+def run(settings: Settings, *, resume: str | None = None, fork: bool = False) -> int:
     """Chat on stdin and stdout until the user leaves; returns the exit code.
 
     0 after an orderly end, 128 + n after signal n. Raises ``ConfigError``, ``SessionError`` and ``SandboxUnavailable``
     with a sentence before anything was started, and ``BrokenPipeError`` when nobody reads any more.
     """
-    from sandbox_chat.engine import Engine
-
     words.use(words.choose(settings.language, os.environ))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
-    chat = Chat(settings, Lines(sys.stdin, sys.stdout))
+    lines = Lines(sys.stdin, sys.stdout)
+    opening: Opening | None = Opening(resume, fork=fork)
+    code = 0
+    while opening is not None:
+        chat = Chat(settings, lines)
+        code = _chat(chat, opening)
+        opening = chat.opening if code == 0 else None
+    return code
+
+
+def _chat(chat: Chat, opening: Opening) -> int:
+    """Chat in one session until the user leaves it; returns the exit code."""
+    from sandbox_chat.engine import Engine
+
+    if opening.words:
+        chat.lines.say(opening.words)
+    chat.again = opening.again
     engine: Engine | None = None
     code = 0
     try:
         with chat.signals:
             try:
-                engine = Engine(settings, chat.events.put, resume=resume, replay=chat.replayed, asks=True)
+                engine = Engine(
+                    chat.settings,
+                    chat.events.put,
+                    resume=opening.session_id,
+                    replay=chat.replayed,
+                    asks=True,
+                    fork=opening.fork,
+                )
                 chat.talk(engine)
             except Leave as leave:
-                code = leave.code
+                code, chat.opening = leave.code, None
             finally:
                 chat.signals.held = True
                 if engine is not None:
                     engine.close()
                 chat.signals.held = False
     except Leave as leave:  # a signal just between two of these steps
-        code = leave.code
+        code, chat.opening = leave.code, None
         if engine is not None:
             engine.close()
     if engine is not None and any(isinstance(event, ev.TurnStarted) for event in chat.past):

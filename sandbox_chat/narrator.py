@@ -6,8 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from sandbox_chat import events as ev
+from sandbox_chat import failures
+from sandbox_chat.allowed import Allowed
 from sandbox_chat.plain import (
     all_sections,
+    arguments_json,
+    arguments_line,
     attached_text,
     cost_text,
     duration_text,
@@ -15,6 +19,7 @@ from sandbox_chat.plain import (
     limit_notes,
     size_text,
     tool_name,
+    tool_parts,
 )
 from sandbox_chat.text import clean_line
 from sandbox_chat.words import tr, tr_count
@@ -54,12 +59,17 @@ class Narrator:
         self._questions: dict[str, ev.ApprovalRequested] = {}
         self._demo = False
         self._known = 0.0
-        self._unknown = 0
+        self._unknown: set[str] = set()
         self.calls: list[Call] = []
         """All calls, oldest first."""
+        self.allowed = Allowed()
+        """Answers that hold for the rest of the session."""
+        self.servers: dict[str, ev.ServerChanged] = {}
+        """What was told last of each MCP server, by name."""
 
     def take(self, event: ev.Event) -> None:
         """Tell one event, if there is something to tell of it."""
+        self.allowed.take(event)
         match event:
             case ev.TextDelta(text=text):
                 self._written += text
@@ -78,7 +88,7 @@ class Narrator:
                 self._tell(whole=True)
                 self._written, self._told = "", 0
                 wait = duration_text(event.delay_ms)
-                reason = clean_line(event.reason)
+                reason = clean_line(failures.shown(event))
                 self._aside(tr("linear.retry", wait=wait, attempt=event.attempt, reason=reason))
             case ev.Attached():
                 text = attached_text(event)
@@ -89,10 +99,22 @@ class Narrator:
                 if asked := self._questions.pop(event.approval_id, None):
                     self._aside(tr("linear.withdrawn", question=asked.question))
             case ev.Notice():
-                self._aside(tr(f"linear.{event.level}", text=event.text))
+                self._aside(tr(f"linear.{event.level}", text=failures.shown(event)))
+            case ev.Status(component="agent", state="silent"):
+                self._aside(tr("linear.silent"))
+            case ev.Cleared():
+                self._aside(tr("linear.info", text=tr("notices.cleared")))
+            case ev.Compacted():
+                key = "notices.compacted_by_itself" if event.automatic else "notices.compacted"
+                self._aside(tr("linear.info", text=tr(key, tokens="")))
             case ev.TurnFinished():
                 self._turn(event)
+            case ev.TurnSettled() if event.cost_usd is not None:
+                self._settled(event.turn_id, event.cost_usd)
+            case ev.ServerChanged():
+                self.servers[event.name] = event
             case ev.SessionStarted():
+                self.servers.clear()
                 self._demo = event.demo
             case _:
                 return
@@ -102,7 +124,7 @@ class Narrator:
         if self._demo:
             return tr("linear.no_cost")
         if self._unknown:
-            turns = tr_count("linear.turns", self._unknown)
+            turns = tr_count("linear.turns", len(self._unknown))
             return tr("linear.part_cost", cost=cost_text(self._known), turns=turns)
         return cost_text(self._known)
 
@@ -110,8 +132,17 @@ class Narrator:
         """Add the cost of a turn to that of the session."""
         if event.cost_usd is not None:
             self._known += event.cost_usd
-        elif event.usage != ev.Usage():
-            self._unknown += 1
+        else:
+            self._unknown.add(event.turn_id)
+
+    def _settled(self, turn_id: str, cost: float) -> None:
+        """Say what a turn cost whose end was told before that was known."""
+        if turn_id not in self._unknown:
+            return
+        self._unknown.discard(turn_id)
+        self._known += cost
+        if not self._demo:
+            self._aside(tr("linear.settled", turn=cost_text(cost), session=self.cost()))
 
     # -- the answer ------------------------------------------------------------------------------------
 
@@ -149,14 +180,17 @@ class Narrator:
     def _started(self, event: ev.ToolStarted) -> None:
         self._tell(whole=True)
         self._written, self._told = "", 0
-        code = event.input.get("code")
+        server, _ = tool_parts(event.name)
+        code = arguments_json(event.input) if server else event.input.get("code")
         call = Call(tool_name(event.name), code if isinstance(code, str) else "")
         self._calls[event.tool_use_id] = call
         self.calls.append(call)
-        given = next((v for v in event.input.values() if isinstance(v, str) and v.strip()), "")
+        texts = (v for v in event.input.values() if isinstance(v, str) and v.strip())
+        given = arguments_line(event.input) if server else next(texts, "")
         first = clean_line(next((line for line in given.splitlines() if line.strip()), ""), 100)
         lines = len(call.code.splitlines())
-        key = "linear.started_code" if lines > 1 else "linear.started_with" if first else "linear.started"
+        key = "linear.started_with" if first else "linear.started"
+        key = "linear.started_code" if lines > 1 and not server else key
         self._aside(tr(key, name=call.name, first=first, lines=lines))
 
     def _output(self, event: ev.ToolOutput) -> None:
@@ -219,7 +253,7 @@ class Narrator:
         self._written, self._told = "", 0
         self.count(event)
         if event.error:
-            self._aside(tr("linear.error", text=event.error))
+            self._aside(tr("linear.error", text=failures.shown(event)))
         elif event.interrupted:
             self._aside(tr("linear.interrupted"))
         parts = [duration_text(event.duration_ms)]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from typing import Any
 
 from sandbox_chat.events import (
     ApprovalAnswered,
@@ -19,12 +22,18 @@ from sandbox_chat.events import (
 NOT_AVAILABLE = "n/a"
 """Stands for a cost whose price is not known."""
 
-_SERVER = "mcp__sandbox__"
+_OWN = "sandbox"
+"""The program's own server, whose tools need no other name."""
+ARGUMENT = 200
+"""Characters of one argument on a line."""
+ARGUMENTS = 20
+"""Arguments on a line at most."""
 _SECTION = re.compile(
     r"^\[(success|stdout|stderr|result|error|traceback|note|tool_error)\](?: |$)(.*)$", re.MULTILINE
 )
 _TYPE = re.compile(r"^(?:Sandbox[A-Za-z]*|GatewayTimeout): ")
 """The kind of a failure of the sandbox, which is for the model."""
+_TRACEBACK = re.compile(r"Traceback\b")
 _LIMIT = re.compile(r"\(SANDBOX_CHAT_SANDBOX_[A-Z_]+\)")
 """Stands in a note that says which limit of the sandbox struck."""
 
@@ -34,6 +43,11 @@ def cost_text(cost_usd: float | None) -> str:
     if cost_usd is None:
         return NOT_AVAILABLE
     return f"${cost_usd:.4f}" if cost_usd < 0.99995 else f"${cost_usd:,.2f}"
+
+
+def whole_percent(share: float) -> int:
+    """Return a share in whole per cent that have been reached: 99.9 % are not 100."""
+    return int(100 * share + 1e-6)
 
 
 def duration_text(duration_ms: float) -> str:
@@ -47,6 +61,14 @@ def duration_text(duration_ms: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def local_time(time: datetime) -> str:
+    """Return a time as date and time of day where the user is."""
+    try:
+        return f"{time.astimezone():%Y-%m-%d %H:%M}"
+    except (OverflowError, ValueError, OSError):  # a damaged record may name a year that no clock knows
+        return f"{time:%Y-%m-%d %H:%M}"
 
 
 def size_text(size: int) -> str:
@@ -85,9 +107,33 @@ def answer_text(asked: ApprovalRequested, answer: ApprovalAnswered) -> str:
     return label + by
 
 
+def tool_parts(name: str) -> tuple[str, str]:
+    """Return the MCP server of a tool and the tool's name there; without a server for the program's own and for others."""
+    server, separator, tool = name.removeprefix("mcp__").partition("__")
+    if not name.startswith("mcp__") or not (server and separator and tool):
+        return "", name
+    return ("", tool) if server == _OWN else (server, tool)
+
+
 def tool_name(name: str) -> str:
-    """Return a tool's name without the prefix of the program's own server."""
-    return name.removeprefix(_SERVER)
+    """Return a tool's name for people: ``run_code``, or ``git · git_log`` for one of another server."""
+    server, tool = tool_parts(name)
+    return f"{server} · {tool}" if server else tool
+
+
+def arguments_line(arguments: Mapping[str, Any], separator: str = " · ") -> str:
+    """Return arguments on one line, with their names where there are several: ``repo: /src · max_count: 5``."""
+    found = [
+        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
+        for name, value in list(arguments.items())[:ARGUMENTS]
+    ]
+    words = [f"{name}: {value[:ARGUMENT]}" if len(found) > 1 else value[:ARGUMENT] for name, value in found]
+    return separator.join(filter(None, (" ".join(word.split()) for word in words)))
+
+
+def arguments_json(arguments: Mapping[str, Any]) -> str:
+    """Return arguments as JSON for reading; empty when there are none."""
+    return json.dumps(dict(arguments), indent=2, ensure_ascii=False, default=str) if arguments else ""
 
 
 def content_text(content: Iterable[Content]) -> str:
@@ -147,7 +193,8 @@ def error_line(content: Iterable[Content]) -> str:
         return error  # the traceback ends within a long message, with the last of a group, or bare
     for name in ("tool_error", "traceback", "error", ""):
         if lines := _lines(found.get(name, "")):
-            return _TYPE.sub("", lines[0 if name == "tool_error" else -1])
+            words = name == "tool_error" or (not name and not any(map(_TRACEBACK.match, lines)))
+            return _TYPE.sub("", lines[0 if words else -1])
     return ""
 
 

@@ -6,7 +6,9 @@ import os
 from collections.abc import Sequence
 from typing import Protocol, TextIO
 
+from sandbox_chat import allowing
 from sandbox_chat.ansi import Piece
+from sandbox_chat.event_json import to_json
 from sandbox_chat.events import (
     ApprovalAnswered,
     ApprovalRequested,
@@ -25,7 +27,6 @@ from sandbox_chat.events import (
     ToolOutput,
     ToolStarted,
     TurnFinished,
-    to_json,
 )
 from sandbox_chat.kept import Kept
 from sandbox_chat.plain import (
@@ -114,6 +115,8 @@ class PlainPrinter:
             case ApprovalAnswered():
                 if asked := self._questions.pop(event.approval_id, None):
                     self._aside(f"? {asked.question} → {answer_text(asked, event)}")
+                    if event.by == "default" and (word := allowing.option(asked)):
+                        self._aside(f"  Allow it with: --allow {word}")
             case Notice():
                 self._aside(f"{event.level}: {event.text}")
             case SessionFinished():

@@ -1,14 +1,14 @@
-"""The saved sessions as text or JSON: a list, and one session as a readable transcript."""
+"""A saved session as text or JSON: a readable transcript, or its events."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from sandbox_chat.event_json import to_json
 from sandbox_chat.events import (
     ApprovalAnswered,
     ApprovalRequested,
@@ -25,12 +25,12 @@ from sandbox_chat.events import (
     ToolOutput,
     ToolStarted,
     TurnFinished,
+    TurnSettled,
     TurnStarted,
-    to_json,
 )
-from sandbox_chat.journal import SessionNotFound, SessionSummary, list_sessions, resolve
-from sandbox_chat.journal.files import Damage, read_events
-from sandbox_chat.journal.index import SHORT_ID
+from sandbox_chat.journal import SessionNotFound, resolve
+from sandbox_chat.journal.files import read_events
+from sandbox_chat.journal.lines import Damage
 from sandbox_chat.kept import Kept
 from sandbox_chat.plain import (
     answer_text,
@@ -38,45 +38,12 @@ from sandbox_chat.plain import (
     content_text,
     cost_text,
     duration_text,
+    local_time,
     outcome,
     size_text,
     tool_name,
     turn_line,
 )
-
-
-def print_list(root: Path, *, as_json: bool = False) -> int:
-    """Print the sessions under ``root``, newest first; return the exit code."""
-    found = list_sessions(root)
-    if as_json:
-        sys.stdout.write(json.dumps([summary.to_dict() for summary in found], indent=1) + "\n")
-    elif not found:
-        sys.stdout.write("There are no sessions yet. Start one with: sandbox-chat\n")
-    else:
-        sys.stdout.write("".join(line + "\n" for line in _table(found)))
-    sys.stdout.flush()
-    return 0
-
-
-def _table(found: list[SessionSummary]) -> Iterator[str]:
-    rows = [("ID", "LAST USED", "TURNS", "COST", "TITLE")]
-    for summary in found:
-        cost = "demo" if summary.demo else cost_text(summary.total_cost_usd)
-        when = local_time(summary.updated)
-        rows.append((summary.id[:SHORT_ID], when, str(summary.turns), cost, summary.title or "(no prompt)"))
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    for short, when, turns, cost, title in rows:
-        yield (
-            f"{short:<{widths[0]}}  {when:<{widths[1]}}  {turns:>{widths[2]}}  {cost:>{widths[3]}}  {title}"
-        )
-
-
-def local_time(time: datetime) -> str:
-    """Return a time as date and time of day where the user is."""
-    try:
-        return f"{time.astimezone():%Y-%m-%d %H:%M}"
-    except (OverflowError, ValueError, OSError):  # a damaged record may name a year that no clock knows
-        return f"{time:%Y-%m-%d %H:%M}"
 
 
 def show(root: Path, wanted: str | None, *, as_json: bool = False) -> int:
@@ -86,20 +53,23 @@ def show(root: Path, wanted: str | None, *, as_json: bool = False) -> int:
     """
     folder = root / resolve(root, wanted)
     damage = Damage()
-    try:
-        past = read_events(folder, damage)
-        for line in _json_lines(past) if as_json else transcript(past):
-            sys.stdout.write(line + "\n")
-    except OSError as error:
-        if isinstance(error, BrokenPipeError):
-            raise
-        raise SessionNotFound(
-            f"Session {folder.name} cannot be read ({error.strerror}). Check the permissions of {folder}."
-        ) from None
+    past = _readable(read_events(folder, damage), folder)
+    for line in _json_lines(past) if as_json else transcript(past):
+        sys.stdout.write(line + "\n")
     sys.stdout.flush()
     if damage.skipped:
         sys.stderr.write(f"sandbox-chat: {damage.skipped} damaged place(s) in the record were passed over.\n")
     return 0
+
+
+def _readable(past: Iterable[Event], folder: Path) -> Iterator[Event]:
+    """Yield the events; that they cannot be read is said as ``SessionNotFound``."""
+    try:
+        yield from past
+    except OSError as error:
+        raise SessionNotFound(
+            f"Session {folder.name} cannot be read ({error.strerror}). Check the permissions of {folder}."
+        ) from None
 
 
 def _json_lines(past: Iterable[Event]) -> Iterator[str]:
@@ -185,6 +155,8 @@ class _Transcript:
                 if event.error:
                     yield from ("", f"! {event.error}")
                 yield from ("", f"  [{turn_line(event)}]")
+            case TurnSettled() if event.cost_usd is not None:
+                yield from ("", f"  [the turn that was stopped cost {cost_text(event.cost_usd)}]")
             case _:
                 return
 

@@ -15,11 +15,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sandbox_chat import settings_sources as sources
 from sandbox_chat import values
-from sandbox_chat.values import ConfigError, Secret
+from sandbox_chat.values import ConfigError, Secret, Servers
+
+if TYPE_CHECKING:
+    from sandbox_chat.prices import Price
 
 __all__ = [
     "EXPAND",
@@ -43,13 +46,46 @@ LOCAL_TOOLS = ("Read", "Glob", "Grep")
 THEMES = ("auto", "dark", "light", "contrast", "terminal")
 GLYPHS = ("auto", "unicode", "ascii")
 LANGUAGES = ("auto", "en", "zh")
+NOTIFY = ("auto", "bell", "osc9", "osc777", "title", "off")
+EFFORTS = ("low", "medium", "high", "xhigh", "max")
 PREFIX = "SANDBOX_CHAT_"
 CONFIG_DIR = PREFIX + "CONFIG_DIR"
 """Variable that names the folder of ``config.toml``; not a setting, because it says where they are."""
 
 
-def _setting(default: Any, read: Callable[[Any], Any], doc: str, *, env: str = "", group: str) -> Any:
-    return field(default=default, metadata={"read": read, "doc": doc, "env": env, "group": group})
+NOT_FROM_FOLDER = (
+    "{what} in {file} was not taken: a file that may have come with the folder does not choose what happens on this "
+    "computer. Set it in the environment or in config.toml."
+)
+
+
+KEY_WOULD_GO = (
+    "{address} in {file} was not taken: {key} comes from elsewhere and would be sent to an address that may have come with "
+    "the folder. Put the key beside the address, or set the address where the key is."
+)
+SENT_TO = {
+    "anthropic_base_url": ("anthropic_auth_token", "anthropic_api_key"),
+    "e2b_api_url": ("e2b_api_key",),
+    "e2b_domain": ("e2b_api_key",),
+    "e2b_sandbox_url": ("e2b_api_key",),
+    "cube_proxy_node_ip": ("e2b_api_key",),
+}
+"""Addresses, and the credentials that are sent there: the first of them that is set."""
+
+
+def _setting(
+    default: Any,
+    read: Callable[[Any], Any],
+    doc: str,
+    *,
+    env: str = "",
+    group: str,
+    own: bool = False,
+    own_values: tuple[str, ...] = (),
+) -> Any:
+    """``own``: not taken from the working folder's ``.env``, which may have come with it; ``own_values``: these values are not."""
+    about = {"read": read, "doc": doc, "env": env, "group": group, "own": own, "own_values": own_values}
+    return field(default=default, metadata=about)
 
 
 _model = partial(_setting, group="model")
@@ -94,13 +130,63 @@ class Settings:
         4, values.whole(0, 20), "How often a failed request to the model is tried again."
     )
     connect_timeout: float = _model(60.0, values.number(1, 600), "Seconds that the CLI may take to start.")
+    effort: str = _model(
+        "",
+        values.one_of(*EFFORTS),
+        "How hard the model tries: low, medium, high, xhigh, max; as the CLI has it when empty.",
+    )
+    thinking: str = _model(
+        "",
+        values.thinking,
+        "Thinking of the model: on, off, or a limit in tokens; as the CLI has it when empty.",
+    )
+    interrupt_grace: float = _model(
+        0.5,
+        values.number(0.05, 60),
+        "Seconds that the CLI may take to react to an interruption, which it does in a tenth of that; then it is ended and started again.",
+    )
+    silence_notice: float = _model(
+        15.0,
+        values.number(0, 86_400),
+        "Seconds without a word from the CLI in a turn after which the interface says so; 0: never.",
+    )
+    silence_timeout: float | None = _model(
+        None,
+        values.number(0, 86_400),
+        "Seconds without a word in a turn after which the CLI is ended and started again; 0: never; request_timeout + 60 when empty.",
+    )
+    restart_limit: int = _model(
+        3,
+        values.whole(0, 100),
+        "How often in a row within a minute the CLI may end before it is not started again by itself any more.",
+    )
+    budget_usd: float = _model(
+        0.0,
+        values.number(0, 1_000_000),
+        "Dollars that one session may cost in all; then no further prompt is sent until you raise it. 0: no limit.",
+    )
+    cold_tokens: int = _model(
+        50_000,
+        values.whole(0, 100_000_000),
+        "Tokens of a resumed session's context from which on its next prompt's cost is told beforehand; 0: never.",
+    )
+    cold_after: float = _model(
+        3600.0,
+        values.number(0, 31_536_000),
+        "Seconds without a turn after which the endpoint's cache of a session is taken for gone.",
+    )
 
     # Sandbox
     sandbox: str = _sandbox(
-        "local", values.one_of(*SANDBOXES), "Where code runs: local, e2b, docker, off, or unsafe-local."
+        "local",
+        values.one_of(*SANDBOXES),
+        "Where code runs: local, e2b, docker, off, or unsafe-local.",
+        own_values=("unsafe-local",),
     )
     run_timeout: int = _sandbox(
-        25, values.whole(1, 3600), "Longest time in seconds that one run_code call may take."
+        25,
+        values.whole(1, 3600),
+        "Longest time in seconds that one run_code call may take.",
     )
     start_timeout: float = _sandbox(30.0, values.number(1, 600), "Seconds that a sandbox may take to start.")
     sandbox_memory_mb: int = _sandbox(
@@ -134,10 +220,31 @@ class Settings:
         values.whole(0, 1 << 30),
         "Processor seconds that a sandbox may use from the start of one run to the next; 0 for no limit (local, Docker).",
     )
+    sandbox_mcp: Servers = _sandbox(
+        Servers(),
+        values.servers,
+        "MCP servers that run inside the sandbox: names with commas between, or a JSON object of name and properties ([sandbox.mcp] in config.toml).",
+    )
+    sandbox_mcp_timeout: float = _sandbox(
+        60.0, values.number(5, 600), "Seconds that the MCP servers in the sandbox may take to be ready."
+    )
+    cube_mcp_template_id: str = _sandbox(
+        "",
+        values.text,
+        "Template of cloud sandboxes with MCP servers; mcp-gateway when empty.",
+        env="CUBE_MCP_TEMPLATE_ID",
+    )
+    cube_template_id: str = _sandbox(
+        "",
+        values.text,
+        "Template of cloud sandboxes with MCP servers where the cloud has none named mcp-gateway.",
+        env="CUBE_TEMPLATE_ID",
+    )
     sandbox_workspace: Path | None = _sandbox(
         None,
         values.path,
         "Folder of this machine that code may read and write as /workspace; none when empty (local, Docker).",
+        own=True,
     )
     sandbox_warm: bool = _sandbox(
         True,
@@ -149,6 +256,7 @@ class Settings:
         values.path,
         "Python interpreter whose packages the local sandbox offers; the program's own when empty.",
         env="SANDBOX_PYTHON",
+        own=True,
     )
     output_limit: int = _sandbox(
         1_000_000, values.whole(1000, 1 << 30), "Characters of output kept of one run; the middle is cut."
@@ -203,9 +311,16 @@ class Settings:
         "Address of a CubeSandbox proxy node through which the sandboxes are reached.",
         env="CUBE_PROXY_NODE_IP",
     )
-    docker_command: str = _sandbox("docker", values.text, "Program that runs containers: docker or podman.")
+    docker_command: str = _sandbox(
+        "docker",
+        values.text,
+        "Program that runs containers: docker or podman.",
+        own=True,
+    )
     docker_image: str = _sandbox(
-        "", values.text, "Image of the containers; the one that 'sandbox-chat docker build' makes when empty."
+        "",
+        values.text,
+        "Image of the containers; the one that 'sandbox-chat docker build' makes when empty.",
     )
     docker_network: str = _sandbox(
         "none",
@@ -240,6 +355,54 @@ class Settings:
         values.whole(0, 24_000_000),
         "Bytes of the largest HTML result (an interactive plot) that is kept for the browser; 0: none.",
     )
+    mcp: tuple[str, ...] = _tools(
+        (),
+        values.words,
+        "MCP servers that are on, with commas between: names of the catalogue or of your own (see sandbox-chat mcp list); off: none but those beside it.",
+        own=True,
+    )
+    mcp_config: Path | None = _tools(
+        None,
+        values.path,
+        "A further file with servers in the form of .mcp.json; your own are in mcp.json beside config.toml.",
+        own=True,
+    )
+    mcp_allow: tuple[str, ...] = _tools(
+        (),
+        values.words,
+        "Tools of MCP servers that run without asking, with commas between: server/tool, or server/* for all of one.",
+        own=True,
+    )
+    mcp_start_timeout: float = _tools(
+        60.0, values.number(1, 3600), "Seconds that an MCP server may take to start and to tell its tools."
+    )
+    mcp_call_timeout: float = _tools(
+        300.0, values.number(1, 86_400), "Seconds that one call of an MCP server's tool may take."
+    )
+    mcp_result_mb: float = _tools(
+        20.0, values.number(0.01, 1000), "Megabytes of the largest result of an MCP server that is taken."
+    )
+    mcp_log_mb: float = _tools(
+        1.0, values.number(0.01, 1000), "Megabytes kept of what one MCP server writes on its standard error."
+    )
+    mcp_install_timeout: float = _tools(
+        900.0, values.number(10, 86_400), "Seconds that 'sandbox-chat mcp add' may take to install a server."
+    )
+    serve_sessions: int = _tools(
+        8,
+        values.whole(1, 1000),
+        "Sandboxes that mcp serve --http keeps at the same time, one for each client.",
+    )
+    serve_idle: float = _tools(
+        1800.0,
+        values.number(1, 604_800),
+        "Seconds after which mcp serve --http ends the sandbox of a client that is not connected or not heard of.",
+    )
+    serve_keep_mb: float = _tools(
+        200.0,
+        values.number(1, 100_000),
+        "Megabytes of pictures, pages and long outputs that mcp serve keeps for each client until it leaves.",
+    )
     download_limit: int = _tools(
         100_000_000, values.whole(1000, 1 << 40), "Bytes of the largest file that is downloaded."
     )
@@ -248,13 +411,21 @@ class Settings:
         values.whole(1000, 1 << 40),
         "Bytes of the largest file that /attach puts into the sandbox.",
     )
+    export_limit: int = _tools(
+        64_000_000,
+        values.whole(1000, 1 << 31),
+        "Bytes of the largest picture or file of a session that goes into an exported document.",
+    )
     local_tools: tuple[str, ...] = _tools(
         (),
         values.some_of(*LOCAL_TOOLS),
         "Tools that read the working folder on this machine: Read, Glob, Grep, with commas; none when empty.",
     )
     downloads_dir: Path | None = _tools(
-        None, values.path, "Folder for downloaded files; ./downloads in the working folder when empty."
+        None,
+        values.path,
+        "Folder for downloaded files; ./downloads in the working folder when empty.",
+        own=True,
     )
 
     # Interface
@@ -322,18 +493,52 @@ class Settings:
         0.2, values.number(0, 5), "Seconds to wait for the terminal to say which pictures it can draw."
     )
     reduced_motion: bool = _interface(False, values.flag, "No spinners or moving parts.")
+    notify: str = _interface(
+        "auto",
+        values.one_of(*NOTIFY),
+        "How you are called when a turn ends or asks and the window has no focus: bell, osc9 or osc777 (messages of the desktop), title, off, or auto: what the terminal shows.",
+    )
+    notify_after: float = _interface(
+        10.0,
+        values.number(0, 86_400),
+        "Seconds that a turn must take to call you where the terminal does not tell whether its window has the focus.",
+    )
+    window_title: bool = _interface(
+        True, values.flag, "Call the terminal's window after the session, until the program ends."
+    )
 
     # Program
     data_dir: Path | None = _program(
-        None, values.path, "Folder of the sessions; the system's place for user data when empty."
+        None,
+        values.path,
+        "Folder of the sessions; the system's place for user data when empty.",
+        own=True,  # programs of MCP servers, and what was allowed, lie there
     )
-    log: Path | None = _program(None, values.path, "File for the log; none when empty.")
+    keep_days: int = _program(
+        0,
+        values.whole(0, 36_500),
+        "Days after which a session that was not used is deleted at the start; 0: never. One that you renamed is kept.",
+    )
+    log: Path | None = _program(
+        None,
+        values.path,
+        "File for the log; auto: sandbox-chat.log in the data folder; none when empty.",
+        own=True,  # it is written to, whatever it is
+    )
+    log_mb: float = _program(
+        5.0, values.number(0.01, 10_000), "Megabytes of the log after which it is begun anew."
+    )
+    log_parts: int = _program(3, values.whole(1, 100), "Older parts of the log that are kept.")
+    crash_reports: int = _program(
+        20, values.whole(1, 1000), "Crash reports that are kept in the data folder, the newest ones."
+    )
     close_timeout: float = _program(
         5.0, values.number(0.5, 60), "Seconds that closing may take before what is left is killed."
     )
 
-    # Not settings: the user's keys by action, where the values came from, and what deserves a word.
+    # Not settings: the user's keys by action and prices by model, where the values came from, and what deserves a word.
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
+    prices: Mapping[str, Price] = field(default_factory=dict, compare=False)
     origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     warnings: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
@@ -361,6 +566,16 @@ class Settings:
         import platformdirs
 
         return _with_home(platformdirs.user_cache_path("sandbox-chat", appauthor=False))
+
+    @property
+    def log_is_own(self) -> bool:
+        """True when the log is to be in the data folder."""
+        return self.log == Path("auto")
+
+    @property
+    def log_path(self) -> Path | None:
+        """File of the log, ``None`` without one."""
+        return self.data_path / "logs" / "sandbox-chat.log" if self.log_is_own else self.log
 
     @property
     def downloads_path(self) -> Path:
@@ -398,6 +613,17 @@ def variable(item: dataclasses.Field[Any]) -> str:
     return item.metadata["env"] or PREFIX + item.name.upper()
 
 
+def _is_own(item: dataclasses.Field[Any], raw: str) -> bool:
+    """True for a value that a file of the working folder may not set. An empty one changes nothing."""
+    value = raw.strip()
+    return bool(value) and (item.metadata["own"] or value in item.metadata["own_values"])
+
+
+def _shown(item: dataclasses.Field[Any]) -> str:
+    values_too = "=" + item.metadata["own_values"][0] if item.metadata["own_values"] else ""
+    return variable(item) + values_too
+
+
 def config_path(environ: Mapping[str, str]) -> Path:
     """Path of the user's ``config.toml``."""
     if folder := environ.get(CONFIG_DIR):
@@ -417,7 +643,8 @@ def load(
 ) -> Settings:
     """Read the settings from all sources.
 
-    ``overrides`` are values of the command line by setting name. An empty value in the environment,
+    ``overrides`` are values of the command line by setting name. What decides about this computer is not taken from
+    ``.env`` (a warning says so). An empty value in the environment,
     in ``.env`` or in ``config.toml`` means the default, and still hides the sources after it. Raises
     ``ConfigError`` with one sentence that names the setting and its source.
     """
@@ -430,6 +657,7 @@ def load(
     config_file = config_path(environ)
     config = sources.read_config(config_file, {item.name for item in fields()}, warnings)
     keys = config.pop(sources.KEYS, {})
+    prices = config.pop(sources.PRICES, {})
 
     found: dict[str, Any] = {}
     origins: dict[str, str] = {}
@@ -439,6 +667,11 @@ def load(
             raw, origin, subject = overrides[name], "the command line", "--" + name.replace("_", "-")
         elif var in environ:
             raw, origin, subject = environ[var], "the environment", f"{var} in the environment"
+        elif var in dotenv and _is_own(item, dotenv[var]):
+            warnings.append(NOT_FROM_FOLDER.format(what=_shown(item), file=env_file))
+            if name not in config:
+                continue
+            raw, origin, subject = config[name], str(config_file), f"{name} in {config_file}"
         elif var in dotenv:
             raw, origin, subject = dotenv[var], str(env_file), f"{var} in {env_file}"
         elif name in config:
@@ -451,9 +684,15 @@ def load(
         try:
             found[name] = item.metadata["read"](raw)
         except ValueError as error:
-            got = "" if isinstance(item.default, Secret) else values.shown(raw)
+            got = "" if isinstance(item.default, Secret | Servers) else values.shown(raw)
             said = f"{subject} {error}".rstrip(".")
             raise ConfigError(said + ("" if said.endswith("?") else ".") + got) from None
+    for address, keys_sent in SENT_TO.items():
+        key = next((name for name in keys_sent if found.get(name)), "")
+        if found.get(address) and key and origins[address] == str(env_file) != origins[key]:
+            names = {item.name: variable(item) for item in fields()}
+            warnings.append(KEY_WOULD_GO.format(address=names[address], file=env_file, key=names[key]))
+            del found[address], origins[address]
     known = {variable(item) for item in fields()} | {CONFIG_DIR}
     warnings += sources.unknown_variables(environ, known, PREFIX, "the environment")
     warnings += sources.unknown_variables(dotenv, known, PREFIX, str(env_file), near=True)
@@ -462,4 +701,4 @@ def load(
             "ANTHROPIC_BASE_URL ends with /v1, but /v1/messages is added to it: leave /v1 out if the server "
             "answers 404."
         )
-    return Settings(**found, keys=keys, origins=origins, warnings=tuple(warnings))
+    return Settings(**found, keys=keys, prices=prices, origins=origins, warnings=tuple(warnings))

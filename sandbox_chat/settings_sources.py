@@ -14,6 +14,8 @@ from sandbox_chat.values import ConfigError
 
 KEYS = "keys"
 """Table of ``config.toml`` with keys of one's own; it holds no settings."""
+PRICES = "prices"
+"""Table of ``config.toml`` with prices of models, by their names (see ``prices.py``)."""
 
 
 def working_folder() -> Path:
@@ -77,7 +79,8 @@ def read_dotenv(path: Path, warnings: list[str]) -> dict[str, str]:
 def read_config(path: Path, names: set[str], warnings: list[str]) -> dict[str, Any]:
     """Return the settings of a ``config.toml`` file by name, those of ``names``; none when there is no file.
 
-    The table ``[keys]`` is returned as it is meant: lists of keys by the name of an action.
+    The tables ``[keys]`` and ``[prices]`` are returned as they are meant: lists of keys by the name of an action,
+    prices by the name of a model.
     """
     try:
         raw = path.read_bytes()
@@ -98,6 +101,13 @@ def read_config(path: Path, names: set[str], warnings: list[str]) -> dict[str, A
     found: dict[str, Any] = {}
     if isinstance(data.get(KEYS), dict):
         found[KEYS] = _keys(data.pop(KEYS), path, warnings)
+    if PRICES in data:
+        from sandbox_chat.prices import read_prices
+
+        found[PRICES] = read_prices(data.pop(PRICES), str(path))
+    sandbox = data.get("sandbox")
+    if isinstance(sandbox, dict) and isinstance(sandbox.get("mcp"), dict):
+        found["sandbox_mcp"] = sandbox.pop("mcp")
     for key, value in data.items():
         # A table groups settings for the eye: [sandbox] run_timeout = 20 is the same as run_timeout = 20.
         inner = value if isinstance(value, dict) else {key: value}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,33 @@ class Secret:
 
     def __reduce__(self) -> Any:
         raise TypeError("a Secret is not pickled or copied to other processes")
+
+
+class Servers(Mapping[str, Mapping[str, Any]]):
+    """MCP servers by name, each with its properties, which may hold credentials: only the names are printed."""
+
+    __slots__ = ("_found",)
+
+    def __init__(self, found: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+        self._found = dict(found or {})
+
+    def __getitem__(self, name: str) -> Mapping[str, Any]:
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(self._found)))
+
+    def __repr__(self) -> str:
+        return f"Servers({', '.join(self._found)})"
+
+    def __str__(self) -> str:
+        return ",".join(self._found)
 
 
 # --- readers: each takes a raw value and returns the checked one, or raises ``ValueError`` ----------------
@@ -135,6 +162,21 @@ def one_of(*choices: str) -> Callable[[Any], str]:
     return read
 
 
+def thinking(value: Any) -> str:
+    """Read how the model may think: ``on``, ``off``, or a number of tokens from 1024."""
+    word = str(value).strip().lower().replace("_", "")
+    if word in ("on", "off"):
+        return word
+    if (
+        isinstance(value, bool)
+        or not word.isascii()
+        or not word.isdigit()
+        or not 1024 <= int(word) <= 1_000_000
+    ):
+        raise ValueError("must be on, off, or a number of tokens from 1024 to 1000000")
+    return str(int(word))
+
+
 def some_of(*choices: str) -> Callable[[Any], tuple[str, ...]]:
     """Return a reader of any of some words: a list, or text with commas. The case of the words does not matter."""
     by_lower = {choice.lower(): choice for choice in choices}
@@ -202,3 +244,34 @@ def shown(value: Any) -> str:
         return ""
     cut = word if len(word) <= _SHOWN_LIMIT else word[: _SHOWN_LIMIT - 1] + "…"
     return f" It is {cut!r}."
+
+
+def words(value: Any) -> tuple[str, ...]:
+    """Read words with commas between, or a list of them. Repeated ones count once."""
+    listed = value if isinstance(value, list | tuple) else str(value).split(",")
+    return tuple(dict.fromkeys(word for each in listed if (word := text(each))))
+
+
+def servers(value: Any) -> Servers:
+    """Read MCP servers: names with commas between, a JSON object of name and properties, or such an object."""
+    if isinstance(value, str) and value.lstrip().startswith(("{", "[", '"')):
+        import json
+
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise ValueError(f"is not valid JSON ({error})") from None
+        if not isinstance(value, dict):
+            raise ValueError('must be a JSON object of servers, as {"time": {}}')
+    if isinstance(value, dict):
+        for name, properties in value.items():
+            if not isinstance(properties, dict | None):
+                raise ValueError(f"must give an object of properties for the server {shorten(name)}, as {{}}")
+        return Servers({str(name): dict(properties or {}) for name, properties in value.items()})
+    return Servers({name: {} for name in words(value)})
+
+
+def shorten(name: str) -> str:
+    """Return a name for a message: printable, and not long."""
+    plain = "".join(sign if sign.isprintable() else "?" for sign in name)
+    return plain if len(plain) <= 40 else plain[:39] + "…"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import signal
 
+import hypothesis
+
 
 def pytest_configure() -> None:
-    """Give the programs that tests start the usual signals.
+    """Give the programs that tests start the usual signals, and let no example fail for its time.
 
     A shell's background job or ``nohup`` starts its children with signals ignored, which children of theirs inherit;
     the program rightly goes on ignoring them, and a test that sends one would wait in vain.
@@ -14,3 +16,5 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    hypothesis.settings.register_profile("no deadline", deadline=None)  # machines here are busy at times
+    hypothesis.settings.load_profile("no deadline")

@@ -10,12 +10,14 @@ from typing import Any
 from sandbox_chat.events import Content, ToolFinished, ToolStarted
 from sandbox_chat.text import from_arguments, from_name
 
+KEPT = 1000
+"""Calls that have ended and are still known, the latest ones: of older ones nothing is told any more."""
+
 
 @dataclass(slots=True)
 class _Call:
     start: float
     handled: bool = False  # our own handler runs it, so its end comes from there
-    done: bool = False
 
 
 class Calls:
@@ -26,33 +28,35 @@ class Calls:
     """
 
     def __init__(self) -> None:
-        self._calls: dict[str, _Call] = {}
+        self._open: dict[str, _Call] = {}
+        self._ended: dict[str, None] = {}  # oldest first
 
     @property
     def open(self) -> list[str]:
         """Ids of the calls that have started and not finished."""
-        return [call_id for call_id, call in self._calls.items() if not call.done]
+        return list(self._open)
 
     @property
     def handling(self) -> list[str]:
         """Ids of the open calls that our handlers run."""
-        return [call_id for call_id, call in self._calls.items() if call.handled and not call.done]
+        return [call_id for call_id, call in self._open.items() if call.handled]
 
     def known(self, call_id: str) -> bool:
         """True when the call was told of with its whole arguments."""
-        return call_id in self._calls
+        return call_id in self._open or call_id in self._ended
 
     def started(self, call_id: str, name: str, arguments: Mapping[str, Any]) -> ToolStarted | None:
         """A call was announced; returns the event unless it was sent already."""
-        if call_id in self._calls:
+        if self.known(call_id):
             return None
-        self._calls[call_id] = _Call(time.monotonic())
+        self._open[call_id] = _Call(time.monotonic())
         return ToolStarted(tool_use_id=call_id, name=from_name(name), input=from_arguments(arguments))
 
     def handler_started(self, call_id: str, name: str, arguments: Mapping[str, Any]) -> ToolStarted | None:
         """Our handler took a call on."""
         event = self.started(call_id, name, arguments)
-        self._calls[call_id].handled = True
+        if call_id in self._open:
+            self._open[call_id].handled = True
         return event
 
     def handler_finished(
@@ -69,7 +73,7 @@ class Calls:
 
     def result(self, call_id: str, content: tuple[Content, ...], *, is_error: bool) -> ToolFinished | None:
         """The CLI told of a call's result: that counts only when no handler of ours runs it."""
-        call = self._calls.get(call_id)
+        call = self._open.get(call_id)
         if call is None or call.handled:
             return None
         return self._finish(call_id, content, is_error, False, int((time.monotonic() - call.start) * 1000))
@@ -78,7 +82,7 @@ class Calls:
         """Finish every open call: nothing more will be told of it."""
         events = []
         for call_id in self.open:
-            duration = int((time.monotonic() - self._calls[call_id].start) * 1000)
+            duration = int((time.monotonic() - self._open[call_id].start) * 1000)
             event = self._finish(call_id, content, True, interrupted, duration)
             if event is not None:
                 events.append(event)
@@ -87,10 +91,11 @@ class Calls:
     def _finish(
         self, call_id: str, content: tuple[Content, ...], is_error: bool, interrupted: bool, duration_ms: int
     ) -> ToolFinished | None:
-        call = self._calls.get(call_id)
-        if call is None or call.done:
+        if self._open.pop(call_id, None) is None:
             return None
-        call.done = True
+        self._ended[call_id] = None
+        if len(self._ended) > KEPT:
+            del self._ended[next(iter(self._ended))]
         return ToolFinished(
             tool_use_id=call_id,
             is_error=is_error,

@@ -9,8 +9,9 @@ import asyncio
 import contextlib
 import logging
 import os
+import select
 import signal
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from claude_agent_sdk import (
@@ -23,15 +24,20 @@ from claude_agent_sdk import (
     ProcessError,
 )
 
-from sandbox_chat.agent.errors import AgentError
+from sandbox_chat.agent.errors import AgentError, Trouble, not_started
+from sandbox_chat.agent.private import drain, interrupt_all, output_of
 from sandbox_chat.text import clean_line
 
 log = logging.getLogger(__name__)
 
 KILL_WAIT = 1.0
 """Seconds that the SDK gets to see that a killed CLI has ended."""
+DRAIN_LIMIT = 0.5
+"""Seconds to read what a CLI that has ended left in its pipe."""
 CONTROL_TIMEOUT = 5.0
 """Seconds that the CLI may take to answer an order; it does so within milliseconds when it is alive."""
+COMPOSED = "client_composed"
+"""Mark of a prompt that the CLI takes to the letter: what the SDK's option ``verbatim_prompts`` puts on every prompt, orders too."""
 
 
 class Connection:
@@ -52,11 +58,15 @@ class Connection:
         self._on_lost = on_lost
         self._reader: asyncio.Task[None] | None = None
         self._closing = False
+        self._killed = False
+        self._broken = False
         self._pidfd = -1
         self.pid = 0
         """Process id of the CLI, 0 before it is known."""
         self.lost = ""
         """Why no more messages come; empty while they do."""
+        self.models: list[dict[str, Any]] = []
+        """The models that the CLI offers, as it describes them."""
 
     async def open(self, limit: float) -> None:
         """Start the CLI and the reader. Raises ``AgentError`` with the CLI's own words; then nothing is left behind."""
@@ -64,19 +74,15 @@ class Connection:
             async with asyncio.timeout(limit):
                 await self._client.connect()
         except TimeoutError:
-            raise AgentError(
-                f"The agent's program did not start within {limit:g} s. The computer may be very busy: try again, "
-                "or raise SANDBOX_CHAT_CONNECT_TIMEOUT."
-            ) from None
+            raise Trouble("cli_slow", (("seconds", f"{limit:g}"),)).as_error() from None
         except CLINotFoundError as error:
-            raise AgentError(f"The agent's program was not found: {clean_line(str(error))}.") from None
+            raise not_started(str(error)) from None
         except OSError as error:
-            raise AgentError(
-                f"The agent's program could not be started: {error.strerror or error}."
-            ) from None
+            raise not_started(error.strerror or str(error)) from None
         except Exception as error:
-            raise AgentError(f"The agent's program could not be started: {_words(error)}") from None
+            raise not_started(_words(error)) from None
         info = await self._client.get_server_info() or {}
+        self.models = [item for item in info.get("models") or () if isinstance(item, dict)]
         pid = info.get("pid")
         if isinstance(pid, int) and pid > 1:
             self.pid = pid
@@ -85,20 +91,67 @@ class Connection:
                     self._pidfd = os.pidfd_open(pid)
         self._reader = asyncio.ensure_future(self._read())
 
-    async def query(self, prompt: str) -> None:
-        """Send a prompt. Raises ``AgentError`` when the CLI has gone."""
+    @property
+    def ended(self) -> bool:
+        """True when the CLI's process is known to have ended."""
+        if self._pidfd < 0:
+            return False
+        poll = select.poll()
+        poll.register(self._pidfd, select.POLLIN)
+        return bool(poll.poll(0))
+
+    @property
+    def gone(self) -> bool:
+        """True when no more can be asked of the CLI, also when its last words were not read yet."""
+        return bool(self.lost) or self._broken or self.ended
+
+    async def query(self, prompt: str, *, prompt_id: str, order: bool = False) -> None:
+        """Send a prompt with a new UUID, under which its result is told. Raises ``AgentError`` when the CLI has gone.
+
+        ``order``: it is an order to the CLI. All else it takes to the letter, also what looks like an order or a
+        mention of a file, because it is marked as composed by the program.
+        """
+        message: dict[str, Any] = {
+            "type": "user",
+            "uuid": prompt_id,
+            "message": {"role": "user", "content": prompt},
+            "parent_tool_use_id": None,
+        }
+        if not order:
+            message[COMPOSED] = True
+
+        async def one() -> AsyncIterator[dict[str, Any]]:
+            yield message
+
         try:
-            await self._client.query(prompt)
+            await self._client.query(one())
         except Exception as error:
+            self._broken = True
             raise AgentError(_words(error)) from None
 
-    async def interrupt(self) -> None:
-        """Stop the running turn. Does nothing when the CLI is idle or gone."""
+    async def interrupt(self, *, all_prompts: bool = False) -> bool | None:
+        """Stop the running turn. Does nothing when the CLI is idle or gone.
+
+        ``all_prompts``: also those that wait in the CLI. Returns whether nothing is left to do, ``None`` without an answer.
+        """
         try:
             async with asyncio.timeout(CONTROL_TIMEOUT):
+                if all_prompts:
+                    return await interrupt_all(self._client)
                 await self._client.interrupt()
+                return True
         except Exception as error:
             log.warning("the interruption was not taken: %s", _words(error))
+            return None
+
+    async def renew_tools(self, server: str) -> None:
+        """Let the CLI list the tools of an in-process server again: it follows no word of one that they changed."""
+        try:
+            async with asyncio.timeout(CONTROL_TIMEOUT):
+                await self._client.toggle_mcp_server(server, False)
+                await self._client.toggle_mcp_server(server, True)
+        except Exception as error:
+            log.warning("the tools of a server were not listed again: %s", _words(error))
 
     async def context_usage(self, limit: float) -> dict[str, Any]:
         """Return the CLI's account of the context window, empty when it does not answer in time."""
@@ -115,6 +168,7 @@ class Connection:
         if self._reader is not None:
             self._reader.cancel()
             await asyncio.wait({self._reader})
+        output = output_of(self._client)
         leaving = asyncio.ensure_future(self._client.disconnect())
         try:
             await asyncio.wait({leaving}, timeout=limit)
@@ -127,12 +181,15 @@ class Connection:
             elif not leaving.cancelled() and (error := leaving.exception()) is not None:
                 log.warning("the agent's program did not end cleanly: %s", _words(error))
                 self.kill("it did not end cleanly")
+            if output is not None and leaving.done():
+                await drain(output, DRAIN_LIMIT)
             if self._pidfd >= 0:
                 os.close(self._pidfd)
                 self._pidfd = -1
 
     def kill(self, reason: str) -> None:
         """End the CLI at once; ``reason`` tells why, if it had not ended by itself."""
+        self._killed = True
         self.lost = self.lost or reason
         log.warning("the agent's program is ended: %s", reason)
         try:
@@ -144,7 +201,7 @@ class Connection:
             pass
 
     async def _read(self) -> None:
-        reason = "it ended"
+        reason = "it ended by itself"
         while True:
             try:
                 async for message in self._client.receive_messages():
@@ -160,7 +217,7 @@ class Connection:
                 reason = _loss(error)
                 break
         self.lost = self.lost or reason
-        if not self._closing:
+        if not self._closing and not self._killed:
             self._on_lost(self.lost)
 
 

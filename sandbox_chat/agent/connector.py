@@ -9,18 +9,21 @@ import asyncio
 import contextlib
 import logging
 import os
+import uuid
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from claude_agent_sdk import Message
 
 from sandbox_chat.agent.connection import Connection
+from sandbox_chat.agent.controls import Controls
 from sandbox_chat.agent.endpoint import Endpoint
-from sandbox_chat.agent.errors import AgentError
-from sandbox_chat.agent.ledger import Ledger, Totals, saved_totals
+from sandbox_chat.agent.errors import AgentError, not_started
+from sandbox_chat.agent.ledger import Ledger
 from sandbox_chat.agent.options import Folders, build_options
+from sandbox_chat.agent.totals import Totals, saved_totals
 from sandbox_chat.sandbox.base import SandboxInfo
 from sandbox_chat.scratch import Scratch
 from sandbox_chat.settings import Settings
@@ -45,7 +48,7 @@ FORGOTTEN = (
 class Connector:
     """Knows how to start a CLI for one session.
 
-    ``resume``: the session was begun in an earlier run of the program. ``server`` is the tools' MCP server.
+    ``resume``: the session was begun in an earlier run of the program. ``servers`` are the in-process MCP servers by name.
     ``notify`` takes a sentence for the user. ``info`` tells where code runs, ``None`` without a sandbox.
     """
 
@@ -57,7 +60,7 @@ class Connector:
         session_id: str,
         resume: bool,
         home: Path,
-        server: Any | None,
+        servers: Mapping[str, Any],
         ledger: Ledger,
         on_message: Callable[[Message], None],
         on_lost: Callable[[str], None],
@@ -70,7 +73,7 @@ class Connector:
         self._new_run = resume
         self._home = home
         self._temp: Scratch | None = None
-        self._server = server
+        self._servers = servers
         self._ledger = ledger
         self._on_message = on_message
         self._on_lost = on_lost
@@ -82,8 +85,8 @@ class Connector:
         self.remembered = resume
         """Whether that record holds an answer, so that its loss matters: set when a turn has ended."""
 
-    async def open(self, model: str) -> Connection:
-        """Start a CLI that goes on with the session. Raises ``AgentError``.
+    async def open(self, controls: Controls, *, budget: float | None = None) -> Connection:
+        """Start a CLI that goes on with the session and may spend ``budget`` dollars. Raises ``AgentError``.
 
         The CLI refuses to resume a session of which it saved nothing (it was killed too early), and
         refuses to begin one that it has a file of. Then the other way is tried, and a file without a
@@ -93,7 +96,7 @@ class Connector:
         resume = self.recorded
         for _ in range(WAYS):
             try:
-                return await self._open(model, resume=resume)
+                return await self._open(controls, budget, resume=resume)
             except AgentError as error:
                 words = str(error)
                 if resume and NOT_FOUND in words:
@@ -106,7 +109,13 @@ class Connector:
                     resume = True
                 else:
                     raise
-        return await self._open(model, resume=resume)
+        return await self._open(controls, budget, resume=resume)
+
+    def begin_anew(self) -> str:
+        """Let the next CLI begin another conversation, and return its id."""
+        self._session_id = str(uuid.uuid4())
+        self.recorded = self.remembered = self._new_run = False
+        return self._session_id
 
     async def clean_up(self) -> None:
         """Remove the temporary folder."""
@@ -114,7 +123,7 @@ class Connector:
             temp, self._temp = self._temp, None
             await asyncio.to_thread(temp.remove)
 
-    async def _open(self, model: str, *, resume: bool) -> Connection:
+    async def _open(self, controls: Controls, budget: float | None, *, resume: bool) -> Connection:
         folders = self._folders()
         options = build_options(
             self._settings,
@@ -123,9 +132,10 @@ class Connector:
             session_id=self._session_id,
             resume=resume,
             new_run=self._new_run,
-            server=self._server,
+            servers=self._servers,
             info=self._info,
-            model=model,
+            controls=controls,
+            budget=budget,
             on_stderr=self._log_line,
         )
         totals: Totals | None = Totals()
@@ -137,7 +147,7 @@ class Connector:
             await connection.open(self._settings.connect_timeout)
         except AgentError as error:
             if EXITED in str(error) and self._stderr:
-                raise AgentError(f"The agent's program could not be started: {self._stderr[-1]}") from None
+                raise not_started(self._stderr[-1]) from None
             raise
         self._ledger.start_from(totals)
         return connection

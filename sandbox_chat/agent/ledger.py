@@ -1,56 +1,58 @@
-"""What a session cost and used: differences of the CLI's running totals.
+"""What a session cost and used: differences of the running totals of the agent's program.
 
-The CLI reports totals. It saves them when it ends in an orderly way and goes on from there when the session
-is resumed; one that was killed begins again at what was saved before. So what a turn cost is the difference
-of two totals of one CLI, and the session's totals are added up here. The price of a model is known only when the CLI takes it from its list;
-for any other name it guesses, and then the cost is ``None`` here.
+The program reports totals. It saves them when it ends in an orderly way and goes on from there when the session is
+resumed; one that was killed begins again at what was saved before. So what a turn cost is the difference of two totals
+of one program, and the session's totals are added up here.
+
+A price is known in two ways only: the program takes it from its list, or the user wrote it down (``prices.py``). For
+any other name the program guesses, and then the cost is ``None`` here.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
+from sandbox_chat.agent.totals import ModelTotal, Totals, add, minus, read_totals, turn_usage
 from sandbox_chat.events import ModelUse, TurnFinished, Usage
+from sandbox_chat.prices import Price, price_of
 
-TAIL_BYTES = 4_000_000
-"""How far from its end a transcript is searched for the last totals."""
-
-
-@dataclass(frozen=True, slots=True)
-class ModelTotal:
-    """The running total of one model. ``cost`` in dollars; ``known``: the price is from the list."""
-
-    usage: Usage
-    cost: float
-    known: bool
+ROUNDING = 1e-9
+"""Dollars by which a total may seem to shrink."""
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
-    """The running totals of a session. ``complete`` is false when there was more that is not known."""
+class ModelSum:
+    """What one model used in the session. ``cost`` is what is known of it in dollars, ``complete``: that is all."""
+
+    usage: Usage = field(default_factory=Usage)
+    cost: float = 0.0
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What the session used. ``cost`` is what is known of it in dollars, ``complete``: that is all."""
 
     cost: float = 0.0
-    models: Mapping[str, ModelTotal] = field(default_factory=dict)
+    models: Mapping[str, ModelSum] = field(default_factory=dict)
     complete: bool = True
 
     @property
     def known_cost(self) -> float | None:
         """The cost in dollars, ``None`` when any part of it is not known."""
-        return self.cost if self.complete and all(model.known for model in self.models.values()) else None
+        return self.cost if self.complete and all(model.complete for model in self.models.values()) else None
 
-    def plus(self, cost: float, models: Mapping[str, ModelTotal]) -> Totals:
-        """Return the totals after a turn that cost and used so much."""
+    def plus(self, cost: float, models: Mapping[str, ModelSum], *, complete: bool = True) -> Sums:
+        """Return the sums after a turn."""
         sums = dict(self.models)
         for name, model in models.items():
-            before = sums.get(name, ModelTotal(Usage(), 0.0, known=True))
-            sums[name] = ModelTotal(
-                add(before.usage, model.usage), before.cost + model.cost, before.known and model.known
+            before = sums.get(name, ModelSum())
+            sums[name] = ModelSum(
+                add(before.usage, model.usage), before.cost + model.cost, before.complete and model.complete
             )
-        return Totals(self.cost + cost, sums, self.complete)
+        return Sums(self.cost + cost, sums, self.complete and complete)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,33 +73,48 @@ class Ledger:
     """Turns results into figures. One for each session.
 
     ``earlier`` is the last turn of the session's earlier run, if it was resumed; ``resumed`` without it: the
-    CLI's own record is asked.
+    program's own record is asked. ``prices`` are the user's, by model.
     """
 
-    def __init__(self, *, resumed: bool = False, earlier: TurnFinished | None = None) -> None:
-        self._session: Totals | None = None if resumed else Totals()
-        if earlier is not None:
-            self._session = Totals(
-                earlier.total_cost_usd or 0.0,
-                {
-                    use.model: ModelTotal(use.usage, use.cost_usd or 0.0, use.cost_usd is not None)
-                    for use in earlier.models
-                },
-                complete=earlier.total_cost_usd is not None,
-            )
+    def __init__(
+        self,
+        *,
+        resumed: bool = False,
+        earlier: TurnFinished | None = None,
+        prices: Mapping[str, Price] | None = None,
+    ) -> None:
+        self._prices = prices or {}
+        self._session: Sums | None = None if resumed else Sums()
         self._counted = Totals()
         self._window = 0
+        self._listed: dict[str, bool] = {}
+        if earlier is not None:
+            self._session = _sums_of(earlier)
+            self._window = earlier.context.max
+
+    @property
+    def known(self) -> float:
+        """What the session is known to have cost, in dollars."""
+        return self._session.cost if self._session is not None else 0.0
 
     @property
     def figures(self) -> TurnFigures:
         """The session up to now, as the figures of a turn that used nothing."""
         return self._figures(0.0, Usage())
 
+    def listed(self, model: str) -> bool | None:
+        """Whether the program knows the price of a model; ``None`` while it has not told."""
+        return self._listed.get(model)
+
     def start_from(self, counted: Totals | None) -> None:
-        """A CLI was started that goes on counting from these totals; ``None``: from zero, what was before is lost."""
+        """The program counts on from these totals; ``None``: from zero, and what was before is not known.
+
+        A program that was started tells its saved totals, a conversation that was cleared begins at ``Totals()``. What
+        the session has cost goes on.
+        """
         self._counted = counted or Totals()
         if self._session is None:
-            self._session = counted or Totals(complete=False)
+            self._session = _sums_of_totals(counted) if counted is not None else Sums(complete=False)
 
     def turn(
         self,
@@ -105,136 +122,129 @@ class Ledger:
         model_usage: Mapping[str, Any] | None,
         usage: Mapping[str, Any] | None,
     ) -> TurnFigures:
-        """Enter a result: the CLI's total cost and totals by model, and the result's own usage."""
-        now = Totals(total_cost or 0.0, _models(model_usage or {}), complete=total_cost is not None)
-        last = self._counted
-        if now.cost < last.cost - 1e-9:
-            last = Totals()  # the CLI began to count anew
+        """Enter a result: the program's total cost and totals by model, and the result's own usage."""
+        now = read_totals(total_cost, model_usage)
+        last = Totals() if _began_anew(self._counted, now) else self._counted
         self._counted = now
+        spent = max(now.cost - last.cost, 0.0)
         used = _differences(last, now)
-        whole = now.known_cost is not None and last.known_cost is not None
-        cost = max(now.cost - last.cost, 0.0) if whole else sum(model.cost for model in used.values())
-        self._session = (self._session or Totals(complete=False)).plus(cost, used)
-        if not now.complete:
-            self._session = replace(self._session, complete=False)
-        self._window = _window(model_usage or {}) or (0 if used else self._window)
-        known = now.complete and all(model.known for model in used.values())
+        self._listed.update((name, model.listed) for name, model in used.items())
+        priced = {name: self._priced(name, model) for name, model in used.items()}
+        known = now.complete and all(model.complete for model in priced.values())
+        if not used and spent > ROUNDING and not now.listed:
+            known = False
+        cost = spent if now.listed else sum(model.cost for model in priced.values())
+        self._session = (self._session or Sums(complete=False)).plus(cost, priced, complete=known)
+        if used:
+            self._window = _window(used)
         tokens = turn_usage(usage)
         if used:
-            tokens = Usage()
-            for model in used.values():
-                tokens = add(tokens, model.usage)
+            tokens = _sum(model.usage for model in used.values())
         return self._figures(cost if known else None, tokens)
 
+    def cut(self, requests: Mapping[str, Usage]) -> TurnFigures:
+        """Enter a turn whose program was lost: it told no totals, so what it cost is not known.
+
+        ``requests`` are the tokens by model of those requests that were answered to their end, by the endpoint's word.
+        """
+        used = {name: ModelSum(usage, 0.0, complete=False) for name, usage in requests.items()}
+        self._session = (self._session or Sums(complete=False)).plus(0.0, used, complete=False)
+        return self._figures(None, _sum(requests.values()))
+
+    def untold(self, requests: Mapping[str, Usage]) -> TurnFigures:
+        """Return the figures of a turn whose totals are still to come, without entering it: costs are not known yet.
+
+        ``requests`` as for ``cut``.
+        """
+        return replace(self._figures(None, _sum(requests.values())), total_cost_usd=None)
+
+    def _priced(self, name: str, model: ModelTotal) -> ModelSum:
+        if model.listed:
+            return ModelSum(model.usage, model.cost)
+        price = price_of(name, self._prices)
+        if price is None:
+            return ModelSum(model.usage, 0.0, complete=False)
+        cost = price.cost(
+            input=model.usage.input,
+            output=model.usage.output,
+            cache_read=model.usage.cache_read,
+            cache_write=model.usage.cache_creation,
+        )
+        return ModelSum(model.usage, cost)
+
     def _figures(self, cost: float | None, usage: Usage) -> TurnFigures:
-        session = self._session or Totals(complete=False)
+        session = self._session or Sums(complete=False)
         return TurnFigures(
             cost_usd=cost,
             total_cost_usd=session.known_cost,
             usage=usage,
             models=tuple(
-                ModelUse(name, model.usage, model.cost if model.known else None)
+                ModelUse(
+                    name, model.usage, model.cost if model.complete or model.cost else None, model.complete
+                )
                 for name, model in session.models.items()
             ),
             context_max=self._window,
         )
 
 
+def _sums_of(turn: TurnFinished) -> Sums:
+    """Return the session's sums as a turn's end told them."""
+    models = {
+        use.model: ModelSum(use.usage, use.cost_usd or 0.0, use.complete and use.cost_usd is not None)
+        for use in turn.models
+    }
+    cost = turn.total_cost_usd
+    if cost is None:
+        return Sums(sum(model.cost for model in models.values()), models, complete=False)
+    return Sums(cost, models)
+
+
+def _sums_of_totals(totals: Totals) -> Sums:
+    models = {
+        name: ModelSum(model.usage, model.cost if model.listed else 0.0, model.listed)
+        for name, model in totals.models.items()
+    }
+    cost = totals.cost if totals.listed else sum(model.cost for model in models.values())
+    return Sums(cost, models, totals.complete)
+
+
+def _began_anew(last: Totals, now: Totals) -> bool:
+    """Whether the program began to count anew: something is less than it was."""
+    if now.complete and last.complete and now.cost < last.cost - ROUNDING:
+        return True
+    for name, before in last.models.items():
+        model = now.models.get(name)
+        if model is None or minus(before.usage, model.usage) != Usage():
+            return True
+    return False
+
+
 def _differences(last: Totals, now: Totals) -> dict[str, ModelTotal]:
     """What each model used between two totals; those that used nothing are left out."""
     found = {}
     for name, model in now.models.items():
-        before = last.models.get(name, ModelTotal(Usage(), 0.0, known=True))
-        used = _minus(model.usage, before.usage)
+        before = last.models.get(name, ModelTotal(Usage(), 0.0, listed=True))
+        used = minus(model.usage, before.usage)
         if used != Usage() or model.cost > before.cost:
-            found[name] = ModelTotal(used, max(model.cost - before.cost, 0.0), model.known)
+            found[name] = replace(model, usage=used, cost=max(model.cost - before.cost, 0.0))
     return found
 
 
-def add(one: Usage, other: Usage) -> Usage:
-    """Return the sum of two usages."""
-    return Usage(
-        input=one.input + other.input,
-        output=one.output + other.output,
-        cache_read=one.cache_read + other.cache_read,
-        cache_creation=one.cache_creation + other.cache_creation,
-    )
+def _sum(usages: Any) -> Usage:
+    total = Usage()
+    for usage in usages:
+        total = add(total, usage)
+    return total
 
 
-def _minus(now: Usage, before: Usage) -> Usage:
-    return Usage(
-        input=max(now.input - before.input, 0),
-        output=max(now.output - before.output, 0),
-        cache_read=max(now.cache_read - before.cache_read, 0),
-        cache_creation=max(now.cache_creation - before.cache_creation, 0),
-    )
+def _window(used: Mapping[str, ModelTotal]) -> int:
+    """The context window of the model that read most in a turn; only a listed model's is real."""
+    if not all(model.listed for model in used.values()):
+        return 0
+    most = max(used.values(), key=lambda model: _read(model.usage))
+    return most.window
 
 
-def _models(raw: Mapping[str, Any], *, known: bool | None = None) -> dict[str, ModelTotal]:
-    return {
-        name: ModelTotal(
-            Usage(
-                input=_count(item.get("inputTokens")),
-                output=_count(item.get("outputTokens")),
-                cache_read=_count(item.get("cacheReadInputTokens")),
-                cache_creation=_count(item.get("cacheCreationInputTokens")),
-            ),
-            float(item.get("costUSD") or 0.0),
-            item.get("costBasis") == "list" if known is None else known,
-        )
-        for name, item in raw.items()
-        if isinstance(item, Mapping)
-    }
-
-
-def _window(raw: Mapping[str, Any]) -> int:
-    """The context window of the model used last; only a listed model's is real."""
-    listed = [item for item in raw.values() if isinstance(item, Mapping) and item.get("costBasis") == "list"]
-    return _count(listed[-1].get("contextWindow")) if listed and len(listed) == len(raw) else 0
-
-
-def turn_usage(usage: Mapping[str, Any] | None) -> Usage:
-    """Return a usage of the Messages API in our form."""
-    usage = usage or {}
-    return Usage(
-        input=_count(usage.get("input_tokens")),
-        output=_count(usage.get("output_tokens")),
-        cache_read=_count(usage.get("cache_read_input_tokens")),
-        cache_creation=_count(usage.get("cache_creation_input_tokens")),
-    )
-
-
-def _count(value: Any) -> int:
-    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0
-
-
-def saved_totals(config: Path, session_id: str) -> Totals | None:
-    """Return the totals at the end of the CLI's own record of a session; ``None`` when they cannot be found.
-
-    ``config`` is the CLI's configuration folder. Reads at most a few megabytes; call it off the loop.
-    """
-    try:
-        paths = list((config / "projects").glob(f"*/{session_id}.jsonl"))
-        if not paths:
-            return None
-        path = max(paths, key=lambda item: item.stat().st_mtime)
-        with path.open("rb") as file:
-            file.seek(max(path.stat().st_size - TAIL_BYTES, 0))
-            lines = file.read().splitlines()
-    except OSError:
-        return None
-    for line in reversed(lines):
-        if b'"cost-state"' not in line:
-            continue
-        try:
-            data = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(data, dict) and data.get("type") == "cost-state":
-            models = data.get("modelUsage")
-            known = not data.get("hasUnknownModelCost", True)
-            return Totals(
-                float(data.get("totalCostUSD") or 0.0),
-                _models(models if isinstance(models, Mapping) else {}, known=known),
-            )
-    return None
+def _read(usage: Usage) -> int:
+    return usage.input + usage.cache_read + usage.cache_creation

@@ -17,19 +17,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from claude_agent_sdk import ClaudeAgentOptions, McpSdkServerConfig
 
 from sandbox_chat.agent import launch_cli
+from sandbox_chat.agent.controls import Controls
 from sandbox_chat.agent.endpoint import Endpoint
-from sandbox_chat.agent.errors import AgentError
+from sandbox_chat.agent.errors import AgentError, Trouble
 from sandbox_chat.agent.program import find_cli
 from sandbox_chat.agent.prompt import system_prompt
 from sandbox_chat.sandbox.base import SandboxInfo
 from sandbox_chat.settings import Settings
-from sandbox_chat.tools.schemas import SERVER_NAME, TOOL_PREFIX
 
 MAX_BUFFER = 64 << 20
 """Bytes of the longest message of the CLI. A picture comes twice in one; the SDK's own 1 MiB kills the reader."""
@@ -111,6 +111,8 @@ def cli_environment(
         {
             "TMPDIR": str(folders.temp),
             "CLAUDE_CODE_TMPDIR": str(folders.temp),
+            # Else every tool call is logged in the configuration folder, in a file for each start, for ever.
+            "XDG_CACHE_HOME": str(folders.temp / "cache"),
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_TELEMETRY": "1",
             "DISABLE_ERROR_REPORTING": "1",
@@ -154,11 +156,8 @@ def required_cli() -> Path:
     path = find_cli()
     if path is not None:
         return path
-    raise AgentError(
-        "The agent's program is missing: the installed claude-agent-sdk has no CLI for this system "
-        f"({platform.system()} {platform.machine()}), and no claude was found on the PATH. "
-        "Install it again with: pip install --force-reinstall claude-agent-sdk"
-    )
+    system = f"{platform.system()} {platform.machine()}"
+    raise Trouble("cli_missing", (("system", system),)).as_error()
 
 
 def write_launcher(folder: Path) -> Path:
@@ -193,24 +192,23 @@ def build_options(
     session_id: str,
     resume: bool,
     new_run: bool,
-    server: Any | None,
+    servers: Mapping[str, Any],
     info: SandboxInfo | None = None,
-    model: str,
+    controls: Controls,
+    budget: float | None = None,
     on_stderr: Callable[[str], None],
 ) -> ClaudeAgentOptions:
     """Return the options of one connection.
 
     ``resume``: the CLI goes on with its own record of the session. ``new_run``: the conversation began in
-    an earlier run of the program, whose sandbox is gone. ``server``: the tools' MCP server, ``None`` when
-    the sandbox is off; ``info``: where its code runs. Makes the launcher under ``folders.home``. Raises ``AgentError``.
+    an earlier run of the program, whose sandbox is gone. ``servers``: the in-process MCP servers by
+    name, ``sandbox`` among them unless it is off; ``info``: where its code runs.
+    ``budget``: dollars after which the CLI stops a turn. Makes the launcher under ``folders.home``. Raises ``AgentError``.
     """
     env = cli_environment(settings, endpoint, folders, os.environ)
     env[launch_cli.KEEP] = ",".join([*env, *SDK_SET])
     env[launch_cli.PATH] = str(required_cli())
     env[launch_cli.PARENT] = str(os.getpid())
-    servers: dict[str, Any] = {}
-    if server is not None:
-        servers[SERVER_NAME] = McpSdkServerConfig(type="sdk", name=SERVER_NAME, instance=server)
     return ClaudeAgentOptions(
         cli_path=write_launcher(folders.home),
         cwd=folders.work,
@@ -219,17 +217,25 @@ def build_options(
         tools=list(settings.local_tools),
         add_dirs=[Path.cwd()] if settings.local_tools else [],
         disallowed_tools=[f"Read({pattern})" for pattern in NEVER_READ] if settings.local_tools else [],
-        mcp_servers=servers,
-        allowed_tools=[TOOL_PREFIX + "*"] if server is not None else [],
+        mcp_servers={
+            name: McpSdkServerConfig(type="sdk", name=name, instance=server)
+            for name, server in servers.items()
+        },
+        allowed_tools=[
+            f"mcp__{name}__*" for name in servers
+        ],  # what must be asked is asked by the tools themselves
         strict_mcp_config=True,
         setting_sources=[],
         system_prompt=system_prompt(settings, info, new_run=new_run, today=date.today()),
         max_turns=settings.max_turns,
-        model=model or None,
+        model=controls.model or None,
+        effort=cast("Any", controls.effort or None),
+        thinking=cast("Any", controls.thinking_option),
+        max_budget_usd=budget,
         resume=session_id if resume else None,
         session_id=None if resume else session_id,
         include_partial_messages=True,
         max_buffer_size=MAX_BUFFER,
-        verbatim_prompts=True,
+        verbatim_prompts=False,  # else orders could not be given; see ``Connection.query``
         stderr=on_stderr,
     )

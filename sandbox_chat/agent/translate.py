@@ -23,9 +23,11 @@ from claude_agent_sdk import (
 )
 
 from sandbox_chat.agent.calls import Calls
-from sandbox_chat.agent.errors import Failure, retry_reason
-from sandbox_chat.agent.ledger import turn_usage
+from sandbox_chat.agent.errors import Failure, Trouble, retry_trouble
+from sandbox_chat.agent.requests import Requests
+from sandbox_chat.agent.totals import turn_usage
 from sandbox_chat.events import (
+    Compacted,
     Content,
     Event,
     Notice,
@@ -61,12 +63,20 @@ class Translator:
         self._tools: dict[int, tuple[str, str]] = {}
         self._pieces: dict[int, tuple[str, ModelText]] = {}
         self._error: tuple[str, str] = ("", "")
-        self.context_used = 0
-        """Tokens of the context after the last request, by its own usage."""
+        self.anchor = ""
+        """The CLI's own id of the last message of the conversation."""
+        self.requests = Requests()
+        self._stop_reason = ""  # of the last reply
+        self.model = ""
+        """Name of the model that was asked for; empty for the default."""
+        self.context_used: int | None = None
+        """Tokens that the last request read, from the cache or not, by its own usage; ``None`` before one."""
 
     def begin(self) -> None:
         """A turn begins."""
         self._forget("")
+        self.requests.begin()
+        self._stop_reason = ""
         self._error = ("", "")
 
     def _forget(self, reply: str) -> None:
@@ -84,12 +94,17 @@ class Translator:
         """
         drafts = any(not self._calls.known(call_id) for call_id, _ in self._tools.values())
         if self._open or self._thought or drafts:
-            yield Retry(reason="the reply was cut", attempt=1, delay_ms=0)
+            yield _retry(Trouble("again_reply"), 1, 0)
         self._forget(reply)
 
     def feed(self, message: Message) -> list[Event]:
         """Return the events that ``message`` stands for, in order; none for most."""
         return list(self._events(message))
+
+    @property
+    def answered(self) -> bool:
+        """Whether the last reply was the end of the answer, and not a call or a cut."""
+        return self._stop_reason in ("end_turn", "stop_sequence")
 
     def close(self) -> list[Event]:
         """A turn ends: return what is left open of the answer as a whole block."""
@@ -112,13 +127,17 @@ class Translator:
     def _events(self, message: Message) -> Iterator[Event]:
         if isinstance(message, StreamEvent):
             if message.parent_tool_use_id is None:
+                self.requests.take(message.event, self.model)
                 yield from self._stream(message.event)
         elif isinstance(message, AssistantMessage):
             if message.parent_tool_use_id is None:
+                self.anchor = message.uuid or self.anchor
                 yield from self._assistant(message)
         elif isinstance(message, UserMessage):
-            if message.parent_tool_use_id is None and not isinstance(message.content, str):
-                yield from self._results(message.content)
+            if message.parent_tool_use_id is None:
+                self.anchor = message.uuid or self.anchor
+                if not isinstance(message.content, str):
+                    yield from self._results(message.content)
         elif isinstance(message, SystemMessage):
             yield from self._system(message.subtype, message.data)
         elif isinstance(message, RateLimitEvent) and message.rate_limit_info.status != "allowed":
@@ -147,7 +166,8 @@ class Translator:
                 if pieces is not None and (rest := pieces.end()):
                     yield from self._piece(index, kind, rest)
             case "message_delta":
-                self._note_usage(event.get("usage"))
+                self._note_usage(event.get("usage"), least=self.context_used or 0)
+                self._stop_reason = str((event.get("delta") or {}).get("stop_reason") or "")
 
     def _delta(self, index: int, delta: Mapping[str, Any]) -> Iterator[Event]:
         kind = str(delta.get("type"))
@@ -169,11 +189,12 @@ class Translator:
                 call_id, name = self._tools[index]
                 yield ToolInputDelta(tool_use_id=call_id, name=name, text=text)
 
-    def _note_usage(self, usage: Any) -> None:
+    def _note_usage(self, usage: Any, *, least: int = 0) -> None:
+        """Note what a request read. Its end may tell less of it than its beginning, which is ``least`` then."""
         if isinstance(usage, Mapping):
             used = turn_usage(usage)
-            total = used.input + used.output + used.cache_read + used.cache_creation
-            self.context_used = total or self.context_used
+            read = max(used.input + used.cache_read + used.cache_creation, least)
+            self.context_used = read or self.context_used
 
     def _let_go(self) -> Iterator[Event]:
         """The whole of a block comes before its stream says that it ended: nothing may follow it from its pieces."""
@@ -189,6 +210,7 @@ class Translator:
             return
         if message.message_id and message.message_id != self._reply:
             yield from self._begin_reply(message.message_id)
+            self._note_usage(message.usage)  # of a reply that came whole; of a streamed one it is known
         yield from self._let_go()
         for block in message.content:
             if isinstance(block, TextBlock):
@@ -215,21 +237,22 @@ class Translator:
                 if finished is not None:
                     yield finished
 
+    def _compacted(self, told: Any) -> Compacted:
+        """The CLI replaced what it remembers by a summary, and tells the tokens before and after."""
+        facts: Mapping[str, Any] = told if isinstance(told, Mapping) else {}
+        before, after = _whole(facts.get("pre_tokens")), _whole(facts.get("post_tokens"))
+        self.context_used = after or None
+        return Compacted(before=before, after=after, automatic=facts.get("trigger") == "auto")
+
     def _system(self, subtype: str, data: Mapping[str, Any]) -> Iterator[Event]:
         match subtype:
             case "api_retry":
                 self._forget("")
                 status = data.get("error_status")
-                yield Retry(
-                    reason=retry_reason(
-                        status if isinstance(status, int) else None, str(data.get("error", ""))
-                    ),
-                    attempt=_whole(data.get("attempt")),
-                    delay_ms=_whole(data.get("retry_delay_ms")),
-                )
+                reason = retry_trouble(status if isinstance(status, int) else None)
+                yield _retry(reason, _whole(data.get("attempt")), _whole(data.get("retry_delay_ms")))
             case "compact_boundary":
-                text = "The conversation had become long: its older part was replaced by a summary for the model."
-                yield Notice(level="info", text=text)
+                yield self._compacted(data.get("compact_metadata"))
             case "model_fallback":
                 yield Notice(
                     level="warning", text="The model could not be used; another one answers in its place."
@@ -241,6 +264,10 @@ class Translator:
 def was_aborted(result: ResultMessage) -> bool:
     """True when a turn ended because it was interrupted."""
     return result.terminal_reason in ABORTED
+
+
+def _retry(reason: Trouble, attempt: int, delay_ms: int) -> Retry:
+    return Retry(reason=reason.text, kind=reason.kind, about=reason.about, attempt=attempt, delay_ms=delay_ms)
 
 
 def _content(content: str | list[dict[str, Any]] | None) -> tuple[Content, ...]:

@@ -11,6 +11,7 @@ import fcntl
 import os
 import signal
 import socket
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -20,6 +21,8 @@ from typing import Any
 from .protocol import Frame, FrameReader, ProtocolError, pack
 
 _CHUNK = 1 << 18
+_ROOM = socket.CMSG_SPACE(4)  # for one descriptor
+_CLOSED_AT_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 
 class Link:
@@ -37,6 +40,7 @@ class Link:
         self._sock = sock
         self._reader = FrameReader()
         self._queue: deque[Frame] = deque()
+        self._descriptor = -1
         self._lock = threading.Lock()
         self._armed = False
         self._held = 0
@@ -106,7 +110,10 @@ class Link:
 
     def _fill(self, *, blocking: bool) -> None:
         try:
-            data = self._sock.recv(_CHUNK, 0 if blocking else socket.MSG_DONTWAIT)
+            flags = _CLOSED_AT_EXEC if blocking else _CLOSED_AT_EXEC | socket.MSG_DONTWAIT
+            data, beside, _, _ = self._sock.recvmsg(_CHUNK, _ROOM, flags)
+            if beside:
+                self._keep(beside)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
@@ -117,6 +124,18 @@ class Link:
             self._queue.extend(self._reader.feed(data))
         except ProtocolError:
             os._exit(3)
+
+    def take_descriptor(self) -> int:
+        """Return the descriptor that came with a request; it is the caller's then. -1 when none did."""
+        fd, self._descriptor = self._descriptor, -1
+        return fd
+
+    def _keep(self, beside: list[tuple[int, int, bytes]]) -> None:
+        for level, kind, data in beside:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS and len(data) >= 4:
+                if self._descriptor >= 0:
+                    os.close(self._descriptor)
+                self._descriptor = int.from_bytes(data[:4], sys.byteorder)
 
     def _on_io(self, _signum: int, _frame: FrameType | None) -> None:
         __tracebackhide__ = True

@@ -13,13 +13,15 @@ _PAUSE = 0.01
 _MANY = 64
 _FEW = 16
 _EVERYBODY = -1  # all processes of the namespace but the first and the caller
+SPARED: set[int] = set()
+"""Processes that the host had started, which with all below them are not the code's."""
 
 
 def others(*, alone: bool) -> set[int]:
     """Ids of the processes that code has started.
 
-    ``alone``: the guest has a process namespace to itself, so that everything but the first process
-    and the guest is meant. Otherwise the descendants of the leader of its session, which is the process
+    ``alone``: the guest has a process namespace to itself, so that everything but the first process, the guest,
+    and what the host has put into the namespace is meant. Otherwise the descendants of the leader of its session, which is the process
     above the guest, and the members of that session.
     """
     me = os.getpid()
@@ -41,14 +43,21 @@ def others(*, alone: bool) -> set[int]:
         if alone or int(fields[3]) == session:
             found.add(pid)
     if not alone:
-        below = {me, session}
-        grown = True
-        while grown:
-            more = {pid for pid, parent in parents.items() if parent in below} - below
-            below |= more
-            grown = bool(more)
-        found |= below
-    return found - {1, me} if alone else found - {1, me, session}
+        return (found | _family({me, session}, parents)) - {1, me, session}
+    # What was put into the namespace from outside has its parent there.
+    hosts = {pid for pid, parent in parents.items() if (parent == 0 and pid != 1) or pid in SPARED}
+    return found - {1, me} - (_family(hosts, parents) if hosts else hosts)
+
+
+def _family(tops: set[int], parents: dict[int, int]) -> set[int]:
+    """Return ``tops`` and all processes below them; ``parents`` maps each process to its parent."""
+    found = set(tops)
+    grown = True
+    while grown:
+        more = {pid for pid, parent in parents.items() if parent in found} - found
+        found |= more
+        grown = bool(more)
+    return found
 
 
 def bury_many() -> int:

@@ -8,6 +8,7 @@ Host to guest
     ``{"op": "interrupt", "id"}``: stop that run. The only frame that may come while one runs.
     ``{"op": "write", "id", "path", "append"}`` + bytes; ``{"op": "read", "id", "path", "offset", "size"}``;
     ``{"op": "list", "id", "path", "limit"}``; ``{"op": "discard", "id", "path"}``: remove what is there in part.
+    ``{"op": "keeper", "id", "folder"}`` + a descriptor beside it: start the keeper of the gateway in ``folder``.
     Each ends with ``reply``.
 
 Guest to host

@@ -8,6 +8,7 @@ started by a run which has ended goes another way: what it writes is sent as a `
 from __future__ import annotations
 
 import builtins
+import codecs
 import concurrent.futures
 import fcntl
 import functools
@@ -25,6 +26,7 @@ NO_OUTPUT = 4
 """Exit code of a guest whose output streams were taken from it for good."""
 _LATE_CHUNK = 1 << 16
 _write = os.write  # also when code replaces it
+codecs.lookup("utf-16-le")  # now: when code has used up all descriptors, nothing can be imported
 _SPARE_FROM = 200  # descriptors from here on are out of the way of code that closes a few
 
 

@@ -34,10 +34,10 @@ import threading
 import time
 from typing import Any, NoReturn
 
-from . import files, link, nest, processes, protocol, streams
+from . import files, helper, link, nest, processes, protocol, streams
 from .main import answer, ready_shell, set_limits, warm_up
 
-READY = (files, link, processes, protocol, streams)
+READY = (files, helper, link, processes, protocol, streams)
 """What a guest needs, loaded before the fork."""
 _MAX_MESSAGE = 1 << 17
 _FDS = 4

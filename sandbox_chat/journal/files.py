@@ -13,12 +13,14 @@ import errno
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from sandbox_chat import events
+from sandbox_chat import event_json, events
 from sandbox_chat.events import Event, FileContent, ImageContent, TextContent, ToolFinished, ToolOutput
+from sandbox_chat.journal.brief import brief_lines
+from sandbox_chat.journal.lines import LONGEST, Damage, Numbers, lines_that_begin, read_lines
 from sandbox_chat.text import clean
 
 FORMAT = 1
@@ -31,10 +33,13 @@ LOCK = "lock"
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 _BLANK = b"\0 \t\r\n"
-_LARGEST = 1 << 53
+LARGEST = 1 << 53
 """No count, duration or cost of ours comes near it; a larger one is damage, and breaks arithmetic with fractions."""
+_NAMES: dict[type, tuple[str, ...]] = {}
+"""Names of the fields of each type that was met: this is asked for every event of a long past."""
 _SAVED = (ImageContent, FileContent)
 """Contents that lie in files of the session's folder."""
+_COPY_BLOCK = 1 << 20
 _TAIL_BLOCK = 1 << 16  # a first look at a file's end; grows when no whole record lies in it
 
 
@@ -74,6 +79,24 @@ def write_whole(path: Path, data: bytes) -> None:
         raise
 
 
+def copy_whole(fd: int, path: Path) -> None:
+    """Put what is in the open file ``fd`` into ``path``, whole or not at all. Raises ``OSError``."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with os.fdopen(open_append(temporary), "wb") as file:
+            place = 0
+            while data := os.pread(fd, _COPY_BLOCK, place):
+                file.write(data)
+                place += len(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
 def to_line(event: Event, *homes: Path) -> bytes:
     """Return the line of ``event`` for the journal: the paths of pictures and files in ``homes`` become relative."""
     if isinstance(event, ToolFinished) and any(isinstance(part, _SAVED) for part in event.content):
@@ -82,7 +105,7 @@ def to_line(event: Event, *homes: Path) -> bytes:
             for part in event.content
         )
         event = dataclasses.replace(event, content=content)
-    return events.to_json(event).encode("utf-8") + b"\n"
+    return event_json.to_json(event).encode("utf-8") + b"\n"
 
 
 def _relative(path: str, homes: tuple[Path, ...]) -> str:
@@ -100,7 +123,7 @@ def from_line(line: bytes, folder: Path) -> Event | None:
     ``ValueError`` for a damaged line.
     """
     try:
-        event = events.from_json(line.decode("utf-8"))
+        event = event_json.from_json(line.decode("utf-8"))
     except RecursionError:
         raise ValueError("nested too deeply") from None
     if event is None:
@@ -111,23 +134,36 @@ def from_line(line: bytes, folder: Path) -> Event | None:
 
 def _check_numbers(value: Any) -> None:
     """Raise ``ValueError`` when a number of an event cannot be true. A tool's input may hold any number."""
-    if isinstance(value, int | float) and not abs(value) < _LARGEST:
-        raise ValueError("a number is too large")
-    if isinstance(value, tuple):
+    if isinstance(value, str):
+        return
+    if isinstance(value, int | float):
+        if not abs(value) < LARGEST:
+            raise ValueError("a number is too large")
+    elif isinstance(value, tuple):
         for inner in value:
             _check_numbers(inner)
-    elif dataclasses.is_dataclass(value):
-        for item in dataclasses.fields(value):
-            _check_numbers(getattr(value, item.name))
+    else:
+        for name in _names(value):
+            _check_numbers(getattr(value, name))
+
+
+def _names(value: object) -> tuple[str, ...]:
+    """Return the names of the fields of a value of ours, none for another."""
+    kind = type(value)
+    if kind not in _NAMES:
+        _NAMES[kind] = (
+            tuple(item.name for item in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
+        )
+    return _NAMES[kind]
 
 
 def _cleaned(event: Event, folder: Path) -> Event:
     changes: dict[str, Any] = {}
-    for item in dataclasses.fields(event):
-        old = getattr(event, item.name)
+    for name in _names(event):
+        old = getattr(event, name)
         new = _clean_value(old, folder)
         if new is not old and new != old:
-            changes[item.name] = new
+            changes[name] = new
     if "text" in changes and isinstance(event, ToolOutput):
         changes["styles"] = ()  # they were of the text as it was
     return dataclasses.replace(event, **changes) if changes else event
@@ -180,33 +216,37 @@ def inside(folder: Path, relative: str) -> Path:
     return Path(clean(str(path))) if safe else missing
 
 
-@dataclasses.dataclass
-class Damage:
-    """Counts the lines of a journal that could not be read."""
+def read_events(
+    folder: Path,
+    damage: Damage | None = None,
+    *,
+    start: int = 0,
+    stop: int | None = None,
+    brief: bool = False,
+) -> Iterator[Event]:
+    """Yield the events of the session in ``folder``, in order. What cannot be read is noted in ``damage``.
 
-    skipped: int = 0
-
-
-def read_events(folder: Path, damage: Damage | None = None) -> Iterator[Event]:
-    """Yield the events of the session in ``folder``, in order. Damaged lines are counted in ``damage``.
-
-    A run of damaged lines that follow each other counts once. Raises ``OSError`` when there is no file.
+    ``start`` and ``stop``: only the lines between these bytes. ``brief``: without pieces whose whole follows (see ``brief_lines``). An event whose number was there already, or
+    that has none, is damage. Raises ``OSError`` when there is no file.
     """
     damage = Damage() if damage is None else damage
-    damage.skipped = 0
+    numbers = Numbers()
     broken = False
     with (folder / EVENTS).open("rb") as file:
-        for raw in file:
-            line = raw.strip(_BLANK)
-            if b"\0" in raw and not broken:
-                damage.skipped += 1
+        lines = read_lines(file, start, stop)
+        for line in brief_lines(lines) if brief else lines:
+            text = line.raw.strip(_BLANK)
+            if b"\0" in line.raw and not broken:
+                damage.add(line, joined=False)
                 broken = True
-            if not line:
+            if not text and len(line.raw) == line.size:
                 continue
             try:
-                event = from_line(line, folder)
+                event = from_line(text, folder)
+                if event is not None and (event.seq < 1 or not numbers.add(event.seq)):
+                    raise ValueError("the number is missing, or was there already")
             except ValueError:
-                damage.skipped += not broken
+                damage.add(line, joined=broken)
                 broken = True
                 continue
             broken = False
@@ -214,15 +254,30 @@ def read_events(folder: Path, damage: Damage | None = None) -> Iterator[Event]:
                 yield event
 
 
+def read_some(
+    folder: Path, kinds: Iterable[type[Event]], *, start: int = 0, stop: int | None = None
+) -> Iterator[Event]:
+    """Yield the events of some types, in order; the others are not even parsed, and damage is passed over.
+
+    ``start`` and ``stop``: only the lines between these bytes. Raises ``OSError`` when there is no file.
+    """
+    begins = tuple(f'{{"type":"{kind.type}",'.encode() for kind in kinds)
+    with (folder / EVENTS).open("rb") as file:
+        for raw in lines_that_begin(file, begins, start, stop):
+            with contextlib.suppress(ValueError):
+                event = from_line(raw, folder)
+                if event is not None:
+                    yield event
+
+
 def read_end(folder: Path) -> tuple[int, bool]:
-    """Return the ``seq`` of the last whole record (0 if none) and whether the file ends in a torn line.
+    """Return the highest ``seq`` near the end (0 if there is none) and whether the file ends in a torn line.
 
     Reads from the end, so a long session opens as quickly as a short one.
     """
     path = folder / EVENTS
     size = path.stat().st_size
     block = _TAIL_BLOCK
-    torn = False
     with path.open("rb") as file:
         while True:
             start = max(0, size - block)
@@ -230,22 +285,34 @@ def read_end(folder: Path) -> tuple[int, bool]:
             data = file.read(size - start)
             torn = bool(data) and not data.endswith(b"\n")
             lines = data.split(b"\n")
-            for line in reversed(lines if start == 0 else lines[1:]):
-                seq = _seq(line.strip(_BLANK))
-                if seq:
-                    return seq, torn
-            if start == 0:
-                return 0, torn
+            seq = max(map(_seq, lines if start == 0 else lines[1:]), default=0)
+            if seq or start == 0:
+                return seq, torn
+            if block > LONGEST:  # what lies there is no record: look from the beginning, line by line
+                return max((_seq(line.raw) for line in read_lines(file)), default=0), torn
             block *= 4
+
+
+def last_line(path: Path) -> int:
+    """Return where the last line of a file begins that does not end in a newline. Raises ``OSError``."""
+    with path.open("rb") as file:
+        place = file.seek(0, os.SEEK_END)
+        while place > 0:
+            start = max(0, place - _TAIL_BLOCK)
+            file.seek(start)
+            found = file.read(place - start).rfind(b"\n")
+            if found >= 0:
+                return start + found + 1
+            place = start
+    return 0
 
 
 def _seq(line: bytes) -> int:
     try:
-        data = json.loads(line)
-        seq = data["seq"]
+        seq = json.loads(line.strip(_BLANK))["seq"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return 0
-    return seq if isinstance(seq, int) and 0 < seq < _LARGEST else 0
+    return seq if isinstance(seq, int) and 0 < seq < LARGEST else 0
 
 
 def clear_temporary(folder: Path) -> None:

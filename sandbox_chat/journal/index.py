@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sandbox_chat.events import Event, SessionStarted, TurnFinished, TurnStarted
-from sandbox_chat.journal.errors import SessionNotFound
-from sandbox_chat.journal.files import EVENTS, FORMAT, META, read_events, valid_id, write_whole
+from sandbox_chat.events import Event, SessionRenamed, SessionStarted, TurnFinished, TurnSettled, TurnStarted
+from sandbox_chat.journal.errors import SessionError, SessionNotFound
+from sandbox_chat.journal.files import EVENTS, FORMAT, LARGEST, META, read_some, valid_id, write_whole
 from sandbox_chat.text import clean_line
 
 TITLE_LIMIT = 80
+PROMPT_LIMIT = 200
+"""Characters of the last prompt that a list keeps."""
 SHORT_ID = 8
 """Characters of an id that are shown in a list; enough to name one of thousands of sessions."""
 
@@ -23,8 +26,9 @@ SHORT_ID = 8
 class SessionSummary:
     """What a list says about a session.
 
-    ``title`` comes from the first prompt; ``created`` and ``updated`` are UTC; ``turns`` counts the
-    prompts; ``total_cost_usd`` is ``None`` while nothing was finished or where a price is not known.
+    ``title`` is the one that the user gave (then ``renamed``), or else ``made_title``, which comes from the first
+    prompt; ``created`` and ``updated`` are UTC; ``turns`` counts the prompts; ``total_cost_usd`` is ``None`` while
+    nothing was finished or where a price is not known.
     """
 
     id: str
@@ -36,6 +40,9 @@ class SessionSummary:
     sandbox: str = ""
     demo: bool = False
     total_cost_usd: float | None = None
+    last_prompt: str = ""
+    made_title: str = ""
+    renamed: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form: times in ISO 8601."""
@@ -50,11 +57,18 @@ class SessionSummary:
         if isinstance(event, SessionStarted):
             changes.update(model=event.model or self.model, sandbox=event.sandbox, demo=event.demo)
         elif isinstance(event, TurnStarted):
-            changes.update(turns=self.turns + 1, title=self.title or clean_line(event.prompt, TITLE_LIMIT))
+            made = self.made_title or clean_line(event.prompt, TITLE_LIMIT)
+            changes.update(turns=self.turns + 1, made_title=made, title=self.title if self.renamed else made)
+            changes.update(last_prompt=clean_line(event.prompt, PROMPT_LIMIT))
+        elif isinstance(event, SessionRenamed):
+            title = clean_line(event.title, TITLE_LIMIT)
+            changes = {"renamed": bool(title), "title": title or self.made_title}  # which is no use of it
         elif isinstance(event, TurnFinished):
             changes.update(total_cost_usd=event.total_cost_usd)
             if event.models and not self.model:
                 changes.update(model=event.models[-1].model)
+        elif isinstance(event, TurnSettled):
+            changes.update(total_cost_usd=event.total_cost_usd)
         return dataclasses.replace(self, **changes)
 
 
@@ -99,17 +113,23 @@ def _read_meta(folder: Path) -> Any:
 
 
 def _from_meta(folder: Path, data: dict[str, Any]) -> SessionSummary:
-    cost = data["total_cost_usd"]
+    turns, cost = int(data["turns"]), data["total_cost_usd"]
+    if not 0 <= turns < LARGEST or (cost is not None and not 0 <= float(cost) < LARGEST):
+        raise ValueError("a number that cannot be true")
+    title = clean_line(str(data["title"]), TITLE_LIMIT)
     return SessionSummary(
         id=folder.name,
-        title=clean_line(str(data["title"]), TITLE_LIMIT),
+        title=title,
         created=_time(data["created"]),
         updated=_time(data["updated"]),
-        turns=int(data["turns"]),
+        turns=turns,
         model=clean_line(str(data["model"])),
         sandbox=clean_line(str(data["sandbox"])),
         demo=bool(data["demo"]),
         total_cost_usd=None if cost is None else float(cost),
+        last_prompt=clean_line(str(data.get("last_prompt", "")), PROMPT_LIMIT),
+        made_title=clean_line(str(data.get("made_title", title)), TITLE_LIMIT),
+        renamed=data.get("renamed") is True,
     )
 
 
@@ -118,16 +138,42 @@ def _time(value: str) -> datetime:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
+_TOLD = (SessionStarted, TurnStarted, TurnFinished, TurnSettled, SessionRenamed)
+"""Types of events that a summary is made from."""
+
+
 def _from_events(folder: Path) -> SessionSummary | None:
     summary: SessionSummary | None = None
     try:
-        for event in read_events(folder):
+        for event in read_some(folder, _TOLD):
             if summary is None:
                 summary = SessionSummary(id=folder.name, created=event.at, updated=event.at)
             summary = summary.after(event)
     except OSError:
         return None
     return summary
+
+
+def records(root: Path) -> dict[str, tuple[Path, int, int]]:
+    """Return the record of each session with its size and its time in nanoseconds, the one that changed last first.
+
+    Folders that hold none are passed over; none at all when ``root`` cannot be read.
+    """
+    found: list[tuple[int, str, Path, int]] = []
+    try:
+        folders = list(root.iterdir())
+    except OSError:
+        return {}
+    for folder in folders:
+        path = folder / EVENTS
+        try:
+            if not valid_id(folder.name) or not path.is_file():
+                continue
+            info = path.stat()
+        except (OSError, ValueError):
+            continue
+        found.append((info.st_mtime_ns, folder.name, path, info.st_size))
+    return {name: (path, size, time) for time, name, path, size in sorted(found, reverse=True)}
 
 
 def list_sessions(root: Path) -> list[SessionSummary]:
@@ -140,15 +186,29 @@ def list_sessions(root: Path) -> list[SessionSummary]:
     return sorted(found, key=lambda summary: (summary.updated, summary.id), reverse=True)
 
 
+def check_readable(root: Path) -> None:
+    """Raise ``SessionError`` when the folder of the sessions is there and cannot be read: it is not empty then."""
+    try:
+        with os.scandir(root):
+            return
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise SessionError(
+            f"The sessions in {root} cannot be read ({error.strerror}). Check the permissions of that folder."
+        ) from None
+
+
 def resolve(root: Path, text: str | None) -> str:
     """Return the id of the session that ``text`` means: an id, the beginning of one, or ``None`` for the newest.
 
-    Raises ``SessionNotFound`` with a sentence that says what to do.
+    Raises ``SessionNotFound`` with a sentence that says what to do, and ``SessionError`` when ``root`` cannot be read.
     """
+    check_readable(root)
     if text is None:
         sessions = list_sessions(root)
         if not sessions:
-            raise SessionNotFound("There is no session to resume yet. Start one with: sandbox-chat")
+            raise SessionNotFound("There is no session yet. Start one with: sandbox-chat")
         return sessions[0].id
     wanted = text.strip()
     shown = clean_line(wanted, 60)

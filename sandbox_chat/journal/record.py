@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import shutil
-import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -17,6 +15,8 @@ from sandbox_chat.events import (
     FileContent,
     ImageContent,
     SessionFinished,
+    SessionForked,
+    SessionRenamed,
     SessionStarted,
     TextDelta,
     ThinkingDelta,
@@ -24,14 +24,20 @@ from sandbox_chat.events import (
     ToolInputDelta,
     ToolOutput,
     TurnFinished,
+    TurnSettled,
     TurnStarted,
 )
 from sandbox_chat.journal import files
 from sandbox_chat.journal.errors import SessionError, SessionInUse, SessionNotFound
 from sandbox_chat.journal.index import SessionSummary, read_format, summarise, write_meta
+from sandbox_chat.journal.lines import Damage, Span, missing_aside, set_aside
+from sandbox_chat.journal.tail import Tail, read_tail
+from sandbox_chat.scratch import Scratch
 
 _SYNCED = (ToolFinished, TurnFinished, SessionFinished)
-_SUMMARISED = (SessionStarted, TurnStarted, TurnFinished, SessionFinished)
+_SUMMARISED = (SessionStarted, TurnStarted, TurnFinished, TurnSettled, SessionRenamed, SessionFinished)
+_BEGINS = (TurnStarted, SessionRenamed, SessionForked)
+"""Events that are worth a session: before one of them nothing is written."""
 _PIECES = (TextDelta, ThinkingDelta, ToolInputDelta, ToolOutput)
 
 WAITING_LIMIT = 64 << 20
@@ -64,7 +70,9 @@ class Journal:
         self.folder = root.absolute() / session_id
         self.last_seq = 0
         self.problem = ""
-        self._damage = files.Damage()
+        self.reason = ""
+        """Why the disk did not take what was appended last, in the system's words."""
+        self._damage = Damage()
         self._guard = threading.RLock()
         self._waiting: deque[tuple[bytes, bool]] = deque()  # line, to be synced
         self._waiting_size = 0
@@ -77,7 +85,7 @@ class Journal:
         self._torn = False
         self._summary: SessionSummary | None = None
         self._summary_due = False
-        self._aside: Path | None = None  # temporary folder for pictures
+        self._aside: Scratch | None = None  # temporary folder for pictures
         self._away: list[Path] = []  # pictures there that are not yet in the session's folder
 
     @classmethod
@@ -86,8 +94,8 @@ class Journal:
         return cls(root, session_id)
 
     @classmethod
-    def open(cls, root: Path, session_id: str) -> Journal:
-        """Open the journal of an earlier session to read it and to append to it.
+    def open(cls, root: Path, session_id: str, *, read_only: bool = False) -> Journal:
+        """Open the journal of an earlier session to read it, and unless it is ``read_only`` to append to it.
 
         Raises ``SessionNotFound``, ``SessionInUse`` when another program writes to it, and
         ``SessionError`` when it cannot be read or was written by a later version.
@@ -104,7 +112,9 @@ class Journal:
                 f"Session {session_id} was written by a later version of Sandbox Chat. "
                 "Update the program to go on with it."
             )
-        journal._take_lock()
+        journal._closed = read_only
+        if not read_only:
+            journal._take_lock()
         try:
             journal.last_seq, journal._torn = files.read_end(journal.folder)
             journal._summary = summarise(journal.folder)
@@ -118,13 +128,38 @@ class Journal:
 
     @property
     def skipped(self) -> int:
-        """How many damaged places the last reading of ``events`` passed over."""
+        """How many damaged places were passed over when the events were last read."""
         return self._damage.skipped
 
     def events(self) -> Iterator[Event]:
         """Yield what is on disk, in order, with absolute picture paths. Damage is counted in ``skipped``."""
+        self._damage = Damage()
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             yield from files.read_events(self.folder, self._damage)
+
+    def tail(self) -> Tail:
+        """Read the last turns, without pieces whose whole follows; ``older`` reads what is before them. Raises ``OSError``."""
+        found = read_tail(self.folder)
+        self._damage = found.damage
+        return found
+
+    def older(self, tail: Tail) -> Iterator[Event]:
+        """Yield what stands before a tail, also without pieces whose whole follows. Any thread. Raises ``OSError``."""
+        damage = Damage()
+        yield from files.read_events(self.folder, damage, stop=tail.start, brief=True)
+        with self._guard:
+            self._damage = Damage([*damage.spans, *tail.damage.spans])
+            if self._fd >= 0:
+                with contextlib.suppress(OSError):  # the places stay in the file itself too
+                    set_aside(self.folder / files.EVENTS, damage.spans)
+
+    def only(self, *kinds: type[Event]) -> Iterator[Event]:
+        """Yield the events of some types; the others are not even parsed. Raises ``OSError``."""
+        yield from files.read_some(self.folder, kinds)
+
+    def new_damage(self) -> int:
+        """Return how many of the damaged places that were found are not in ``events.damaged`` from earlier. Raises ``OSError``."""
+        return len(missing_aside(self.folder / files.EVENTS, self._damage.spans))
 
     # --- writing ----------------------------------------------------------------------------------------
 
@@ -135,7 +170,8 @@ class Journal:
             if self._closed:
                 return
             if not self._begun:
-                if not isinstance(event, TurnStarted):
+                known = self._summary is not None  # an earlier session: it has a title that can be changed
+                if not isinstance(event, TurnStarted) and not (known and isinstance(event, SessionRenamed)):
                     self._early.append(event)
                     return
                 self._begun = True
@@ -147,7 +183,7 @@ class Journal:
 
     def _queue(self, event: Event) -> None:
         try:
-            line = files.to_line(event, self.folder, *([self._aside] if self._aside else []))
+            line = files.to_line(event, self.folder, *([self._aside.path] if self._aside else []))
         except (TypeError, ValueError, RecursionError) as error:
             self.problem = f"An event could not be saved ({type(error).__name__}). The chat goes on."
             return
@@ -178,8 +214,9 @@ class Journal:
                 self._summary_due = False
             self._bring_pictures_home()
         except OSError as error:
+            self.reason = str(error.strerror or error)
             self.problem = (
-                f"The session cannot be saved in {self.folder} ({error.strerror or error}). The chat goes on in "
+                f"The session cannot be saved in {self.folder} ({self.reason}). The chat goes on in "
                 "memory and saving is tried again. Make room, mend the permissions, or set SANDBOX_CHAT_DATA_DIR."
             )
         except SessionInUse as error:
@@ -189,13 +226,52 @@ class Journal:
 
     def _prepare(self) -> None:
         """Make the folder and open the file, if that is still to be done. Raises ``OSError``."""
-        if self._fd >= 0:
+        if self._fd >= 0 and not self._replaced():
             return
         files.make_folder(self.folder)
         self._take_lock()
+        self._set_aside()
         fd = files.open_append(self.folder / files.EVENTS)
         self._size = os.fstat(fd).st_size
         self._fd = fd
+
+    def _replaced(self) -> bool:
+        """Whether the open file is not that of the folder any more; then it is let go. Raises ``OSError``.
+
+        One that was removed while it was written is written again, without its pictures, before that.
+        """
+        path = self.folder / files.EVENTS
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            if os.path.samestat(path.stat(), os.fstat(self._fd)):
+                return False
+        files.make_folder(self.folder)
+        self._unlock()
+        self._take_lock()
+        if not path.exists():
+            files.copy_whole(self._fd, path)
+        os.close(self._fd)
+        self._fd = -1
+        self._damage = Damage()
+        self._torn = files.read_end(self.folder)[1]
+        self._summary_due = True
+        return True
+
+    def _unlock(self) -> None:
+        if self._lock_fd >= 0:
+            os.close(self._lock_fd)
+            self._lock_fd = -1
+
+    def _set_aside(self) -> None:
+        """Copy what could not be read, and a last line that is torn, before anything is written. Raises ``OSError``."""
+        path = self.folder / files.EVENTS
+        spans = list(self._damage.spans)
+        if self._torn:
+            end = Damage()
+            for _ in files.read_events(self.folder, end, start=files.last_line(path)):
+                pass  # whole, and only its newline is missing
+            known = spans[-1] if spans else Span(0, 0)
+            spans += [span for span in end.spans if span.start >= known.start + known.size]
+        set_aside(path, spans)
 
     def _write_line(self, line: bytes) -> None:
         """Append a line, whole or not at all. Raises ``OSError``."""
@@ -233,7 +309,7 @@ class Journal:
             os.close(fd)
             raise SessionInUse(
                 f"Session {self.session_id} is open in another running Sandbox Chat. Close that one first, "
-                "or start a new session."
+                "or open this session with --fork (go on with a copy) or --read-only (look at it)."
             ) from None
         except OSError:
             os.close(fd)
@@ -262,8 +338,8 @@ class Journal:
                 path = self._store(self.folder, name, data)
             except OSError:
                 if self._aside is None:
-                    self._aside = Path(tempfile.mkdtemp(prefix="sandbox-chat-pictures-"))
-                path = self._store(self._aside, name, data)
+                    self._aside = Scratch()
+                path = self._store(self._aside.path, name, data)
                 self._away.append(path)
         return path
 
@@ -298,5 +374,5 @@ class Journal:
                     with contextlib.suppress(OSError):
                         os.close(fd)
             self._fd = self._lock_fd = -1
-            if self._aside is not None and not self._away:
-                shutil.rmtree(self._aside, ignore_errors=True)
+            if self._aside is not None:
+                self._aside.remove()

@@ -6,11 +6,12 @@ its methods one at a time; only ``interrupt`` and ``close`` may be called from o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO, Literal, Protocol
 
 from sandbox_chat.events import Stream
+from sandbox_chat.values import Secret
 
 OutputSink = Callable[[Stream, str], None]
 """Takes output while code runs, or what comes after it. Called from the worker's thread; must return quickly."""
@@ -116,6 +117,18 @@ class SandboxInfo:
     costs: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpAddress:
+    """Where the MCP servers in a sandbox answer: one address over streamable HTTP, and the ``token`` that opens it.
+
+    ``headers`` are those by which the way to the sandbox is found, to be sent with every request.
+    """
+
+    url: str
+    token: Secret
+    headers: Mapping[str, Secret] = field(default_factory=dict)
+
+
 class SandboxError(Exception):
     """The sandbox itself failed (not the code in it). The message says what happened and what to do."""
 
@@ -138,6 +151,14 @@ class SandboxLetGo(SandboxLost):
 
 class SandboxFileError(SandboxError):
     """A file operation failed for a reason of the caller's: no such file, too large, not permitted."""
+
+
+class GatewayFailed(SandboxError):
+    """The MCP servers in the sandbox cannot be had; the sandbox goes on. The message is what the gateway says."""
+
+
+class GatewayGone(GatewayFailed):
+    """The gateway was there and was ended, by code or by a limit; asking again starts another one."""
 
 
 class Sandbox(Protocol):
@@ -190,6 +211,13 @@ class Sandbox(Protocol):
         self, path: str, target: BinaryIO, *, max_bytes: int, on_progress: Progress | None = None
     ) -> int:
         """Copy a regular file of at most ``max_bytes`` to ``target`` piece by piece. Returns its size in bytes."""
+
+    def mcp_endpoint(self) -> Callable[[], McpAddress]:
+        """Have the MCP servers of the settings (``sandbox_mcp``) started, and see that they are well if they are.
+
+        Returns at once a function that waits until all of them answer and gives their address; it may be called from
+        any thread, as long as the sandbox is there. Both raise ``GatewayFailed``.
+        """
 
     def keep(self, unused: float) -> None:
         """Look after a sandbox that has not been used for ``unused`` seconds: prolong it, notice its death, late output.

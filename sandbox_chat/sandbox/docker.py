@@ -29,7 +29,10 @@ from sandbox_chat.sandbox.base import (
     SandboxInfo,
     SandboxUnavailable,
 )
+from sandbox_chat.sandbox.docker_gateway import open_gateway
 from sandbox_chat.sandbox.docker_link import END_WAIT, Container
+from sandbox_chat.sandbox.gateway_link import GatewayLink
+from sandbox_chat.sandbox.guest_link import GuestLink
 from sandbox_chat.sandbox.guest_sandbox import KEEP_EVERY, GuestSandbox
 from sandbox_chat.sandbox.remote import marks
 from sandbox_chat.settings import Settings
@@ -155,6 +158,9 @@ class DockerSandbox(GuestSandbox):
         if self._container is not None:
             self._container.gone(END_WAIT + 1.0)
 
+    def _open_gateway(self, link: GuestLink) -> GatewayLink:
+        return open_gateway(self.settings, self.name, filters())
+
     def _explain(self, reason: str) -> SandboxError:
         if self._container is not None:
             self._container.gone(1.0)
@@ -201,7 +207,7 @@ def info(settings: Settings) -> SandboxInfo:
     return SandboxInfo(
         "docker",
         f"{Path(settings.docker_command).name} container",
-        capabilities=Capabilities(network=settings.docker_network != "none"),
+        capabilities=Capabilities(network=settings.docker_network != "none", mcp=True),
         keep_every=KEEP_EVERY,
     )
 
@@ -276,21 +282,26 @@ def _field(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if "," in text or '"' in text else text
 
 
-def box(settings: Settings) -> bytes:
-    """Return what a container gets first: the source of what runs in it, and its configuration."""
-    folder = spawn.guest_folder()
-    filters = {}
+def filters() -> dict[str, str]:
+    """Return the filters of system calls by machine, in base64."""
+    found = {}
     for machine in _MACHINES:
         program = seccomp.program(machine)
         assert program is not None
-        filters[machine] = base64.b64encode(program).decode("ascii")
+        found[machine] = base64.b64encode(program).decode("ascii")
+    return found
+
+
+def box(settings: Settings) -> bytes:
+    """Return what a container gets first: the source of what runs in it, and its configuration."""
+    folder = spawn.guest_folder()
     # The number of processes is limited for the container. By user id it would be for all containers together.
     limits = {name: value for name, value in local.limits(settings).items() if name != "NPROC"}
     content = {
         "files": {file.stem: file.read_text("utf-8") for file in folder.glob("*.py")},
         "config": {
             "guest": {"alone": True, "limits": limits},
-            "filters": filters,
+            "filters": filters(),
             "fonts": FONTS,
             "cpu_seconds": settings.sandbox_cpu_seconds,
             "silence": SILENCE,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import collections
+import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,10 +15,15 @@ from sandbox_chat.sandbox import docker_program
 from sandbox_chat.sandbox.base import SandboxUnavailable
 from sandbox_chat.scratch import Scratch
 from sandbox_chat.settings import Settings
+from sandbox_chat.text import clean_line
 
 TAIL = 25
 """Lines of the log that are shown when a build fails."""
 _LONGEST_LINE = 10_000
+_PACKAGE = re.compile(
+    r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(?:\[[A-Za-z0-9._,-]+\])?(?:[<>=!~]=?[A-Za-z0-9.*+!<>=~,]+)?",
+    re.ASCII,
+)
 END_WAIT = 5.0
 """Seconds that a builder may take to give up when the user has stopped it."""
 
@@ -55,23 +61,31 @@ def build(
     base: str = "",
     wheels: Path | None = None,
     tag: str = "",
+    servers: Sequence[str] = (),
     on_line: Callable[[str], None] | None = None,
 ) -> Built:
     """Build the image and return what came of it. Takes minutes; ``on_line`` gets what the builder says.
 
     ``base``: image to begin with (any with Python 3.11 or newer and pip). ``wheels``: folder of wheels for
-    that Python, with which the build needs no network. Raises ``BuildFailed``, or ``SandboxUnavailable``
+    that Python, with which the build needs no network. ``servers``: packages of MCP servers that are installed
+    too, as pip writes them (``mcp-server-git``, ``name==1.2``). Raises ``BuildFailed``, or ``SandboxUnavailable``
     when there is no builder.
     """
     program = docker_program.find(settings)
     tag = docker_program.check_name(tag or default_tag(), "--tag")
+    for name in servers:
+        if not _PACKAGE.fullmatch(name):
+            raise SandboxUnavailable(
+                f"--server {clean_line(name)!r} is not the name of a package. One looks like mcp-server-git, or "
+                "mcp-server-git==2026.10.19."
+            )
     if base:
         docker_program.check_name(base, "--base")
     with _scratch() as place:
         folder = place / "context"
         try:
             folder.mkdir()
-            _fill(folder, wheels)
+            _fill(folder, wheels, servers)
         except OSError as error:
             raise _not_prepared(error) from None
         command = [program, "build", "--tag", tag]
@@ -109,10 +123,13 @@ def _not_prepared(error: OSError) -> SandboxUnavailable:
     )
 
 
-def _fill(folder: Path, wheels: Path | None) -> None:
+def _fill(folder: Path, wheels: Path | None, servers: Sequence[str]) -> None:
     """Put into ``folder`` what the builder gets: nothing but what the image needs."""
     for name in ("Dockerfile", "requirements.txt"):
         shutil.copyfile(source_folder() / name, folder / name)
+    if servers:
+        with (folder / "requirements.txt").open("a", encoding="utf-8") as file:
+            file.write("".join(f"{name}\n" for name in servers))
     target = folder / "wheels"
     target.mkdir()
     (target / "README").write_text("Wheels to install from, where they were given.\n")

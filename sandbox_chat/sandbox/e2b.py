@@ -22,6 +22,8 @@ from sandbox_chat.sandbox.base import (
     Capabilities,
     Execution,
     FileEntry,
+    GatewayFailed,
+    McpAddress,
     OutputSink,
     Progress,
     RawSink,
@@ -77,11 +79,13 @@ class E2BSandbox:
 
     def __init__(self, settings: Settings, session_id: str = "") -> None:
         from sandbox_chat.sandbox.e2b_client import Cloud
+        from sandbox_chat.sandbox.e2b_gateway import Gateway
 
         self.settings = settings
         self.info = info(settings)
         self._marks = {**remote.marks(session_id, settings.e2b_tag), "one": uuid.uuid4().hex}
         self._cloud = Cloud(settings)
+        self._gateway = Gateway(self._cloud)
         self._shell: Shell | None = None
         self._files: Files | None = None
         self._lock = threading.Lock()
@@ -123,6 +127,13 @@ class E2BSandbox:
         if self._is_closed():
             self.close()
             raise SandboxClosed("The sandbox was closed while it started.")
+        if self.settings.sandbox_mcp:
+            begun = time.monotonic()
+            try:
+                self._drive(lambda: self._gateway.start(self.settings.sandbox_mcp_timeout))
+            except GatewayFailed as failed:
+                raise SandboxError(f"Failed to start MCP gateway: {failed}") from None
+            deadline += time.monotonic() - begun
         self._drive(lambda: self._begin(max(deadline - time.monotonic(), 1.0)))
 
     def run_code(
@@ -179,6 +190,18 @@ class E2BSandbox:
     ) -> int:
         """See ``Sandbox.download``."""
         return self._file(lambda files: files.download(path, target, max_bytes, on_progress))
+
+    def mcp_endpoint(self) -> Callable[[], McpAddress]:
+        """See ``Sandbox.mcp_endpoint``. The servers are started with the sandbox; it has no other life than theirs."""
+        if not self.settings.sandbox_mcp:
+            raise GatewayFailed("No MCP servers were asked for.")
+
+        async def look() -> McpAddress:
+            await self._prolong()
+            return await self._gateway.address()
+
+        address = self._operation("", look)
+        return lambda: address
 
     def keep(self, unused: float) -> None:
         """See ``Sandbox.keep``: prolongs what is in use, lets go what is not, hears late threads."""

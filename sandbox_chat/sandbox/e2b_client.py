@@ -7,6 +7,8 @@ closes its connection; that is how a cloud is told to stop code. Private parts o
   ``run_code`` keeps all output in memory. Until the client bounds that.
 * ``_envd_access_token`` and ``_sandbox_url``: to reach a sandbox by the route of ``cube_proxy_node_ip``, or one that the
   old control API made, and never by an address from the environment. Until the client offers these ways.
+* ``_create``: the first half of ``create(mcp=…)``, whose other half, the command ``mcp-gateway``, cannot be given a way to
+  the sandbox (``cube_proxy_node_ip``) nor a time limit. Until ``create`` takes these.
 * ``_envd_version``: whether a sandbox takes a file piece by piece. Until the client tells.
 """
 
@@ -26,8 +28,10 @@ from sandbox_chat.sandbox.e2b_errors import (
     api_url,
     domain,
     is_gone,
+    no_template,
     old_api,
     status_of,
+    templates,
 )
 from sandbox_chat.settings import Settings
 from sandbox_chat.text import clean_line
@@ -52,7 +56,7 @@ _NO_CONTEXTS = (404, 405, 501)
 def load() -> Any:
     """Import the client and return it; takes about half a second. Raises ``SandboxUnavailable``."""
     try:
-        import e2b_code_interpreter  # type: ignore[import-untyped]
+        import e2b_code_interpreter  # type: ignore[import-untyped]  # the client has no type marker
     except Exception as error:
         # The client reads these when it is loaded, and fails at a value that is no number.
         odd = sorted(name for name in os.environ if name.startswith("E2B_") and name in _TUNING)
@@ -124,22 +128,36 @@ class Cloud:
         return bool(self.box._envd_version >= ENVD_OCTET_STREAM_UPLOAD)
 
     async def create(self, metadata: Mapping[str, str], seconds: float) -> None:
-        """Make the sandbox, within ``seconds`` for each request."""
+        """Make the sandbox, within ``seconds`` for each request, of the first of its templates that there is."""
+        *others, last = templates(self.settings)
+        for template in others:
+            try:
+                return await self._create(template, metadata, seconds)
+            except Exception as error:
+                if not no_template(error):
+                    raise
+        return await self._create(last, metadata, seconds)
+
+    async def _create(self, template: str, metadata: Mapping[str, str], seconds: float) -> None:
         kind = load().AsyncSandbox
         settings = self.settings
+        make, more = kind.create, {}
+        if settings.sandbox_mcp:
+            make, more = kind._create, {"mcp": servers_of(settings), "envs": None}
         try:
-            made = await kind.create(
-                template=settings.e2b_template,
+            made = await make(
+                template=template,
                 timeout=settings.e2b_ttl,
                 metadata=dict(metadata),
                 allow_internet_access=settings.e2b_internet,
+                **more,
                 # What may have made a sandbox is not repeated unseen: nobody would know the first.
                 **parameters(settings, seconds, retries=0),
             )
         except Exception as error:
             if not old_api(error):
                 raise
-            answer = await self._create_old(metadata, seconds, error)
+            answer = await self._create_old(template, metadata, seconds, error)
         else:
             answer = {
                 "sandboxID": made.sandbox_id,
@@ -151,17 +169,19 @@ class Cloud:
         self.box = self._address(kind, answer)
 
     async def _create_old(
-        self, metadata: Mapping[str, str], seconds: float, first: Exception
+        self, template: str, metadata: Mapping[str, str], seconds: float, first: Exception
     ) -> dict[str, Any]:
         """Make the sandbox where only the old API is known. Raises ``first`` when that is not there either."""
         settings = self.settings
         body = {
-            "templateID": settings.e2b_template,
+            "templateID": template,
             "timeout": settings.e2b_ttl,
             "metadata": dict(metadata),
             "secure": True,
             "allow_internet_access": settings.e2b_internet,
         }
+        if settings.sandbox_mcp:
+            body["mcp"] = servers_of(settings)
         import httpx
 
         async with httpx.AsyncClient(**plain(settings, seconds)) as client:
@@ -306,6 +326,11 @@ class Cloud:
                 return False
             return True if status_of(error) >= 400 else running
         return str(getattr(found.state, "value", found.state)).lower() != "paused"
+
+
+def servers_of(settings: Settings) -> dict[str, dict[str, Any]]:
+    """Return the MCP servers that run in the sandbox, as plain data."""
+    return {name: dict(properties) for name, properties in settings.sandbox_mcp.items()}
 
 
 def plain(settings: Settings, timeout: float) -> dict[str, Any]:

@@ -10,6 +10,9 @@ from sandbox_chat.text import clean_line
 FITTING = "e2b==2.31.0 e2b-code-interpreter==2.8.1"
 """Versions of the client that speak the old control API."""
 DEFAULT_DOMAIN = "e2b.app"
+_TEMPLATE = Settings.__dataclass_fields__["e2b_template"].default
+MCP_TEMPLATE = "mcp-gateway"
+"""Template of sandboxes with MCP servers, unless the settings name another."""
 _DETAIL = 300  # characters of what the cloud said that a message repeats
 _BYTES = re.compile(r"b(['\"])(.*)\1", re.DOTALL)
 _PASSWORD = re.compile(r"(\w://)[^\s/@]+@")
@@ -42,6 +45,23 @@ class ThisSide(Exception):
 def domain(settings: Settings) -> str:
     """Domain of the cloud's sandboxes."""
     return settings.e2b_domain or DEFAULT_DOMAIN
+
+
+def templates(settings: Settings) -> list[str]:
+    """Return the templates of which a sandbox is made, the first that there is.
+
+    With MCP servers inside: the one that was named; else ``cube_mcp_template_id`` or ``mcp-gateway``, then ``cube_template_id``.
+    """
+    named = "e2b_template" in settings.origins or settings.e2b_template != _TEMPLATE
+    if not settings.sandbox_mcp or named:
+        return [settings.e2b_template]
+    found = [settings.cube_mcp_template_id or MCP_TEMPLATE, settings.cube_template_id]
+    return list(dict.fromkeys(name for name in found if name))
+
+
+def no_template(error: BaseException) -> bool:
+    """True when a create was refused because the cloud has no such template."""
+    return status_of(error) in (400, 404) and "template" in str(error).lower()
 
 
 def api_url(settings: Settings) -> str:
@@ -139,10 +159,12 @@ def create_failed(error: BaseException, settings: Settings) -> str:
             f"The cloud at {url} does not know the control API of this client ({status} when a sandbox was to be made, "
             f"also by the old way). Check E2B_API_URL; for a server with only the old API install {FITTING}."
         )
-    if status in (400, 404) and "template" in str(error).lower():
+    if no_template(error):
+        names = " and no template ".join(repr(name) for name in templates(settings))
+        more = " and the program mcp-gateway, or CUBE_MCP_TEMPLATE_ID" if settings.sandbox_mcp else ""
         return (
-            f"The cloud has no template {settings.e2b_template!r} for this key ({status}). Set "
-            f"SANDBOX_CHAT_E2B_TEMPLATE to one of its templates with a code interpreter.{_quoted(error, settings)}"
+            f"The cloud has no template {names} for this key ({status}). Set SANDBOX_CHAT_E2B_TEMPLATE to one of its "
+            f"templates with a code interpreter{more}.{_quoted(error, settings)}"
         )
     if status == 429:
         return (

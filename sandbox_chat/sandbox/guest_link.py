@@ -188,6 +188,17 @@ class GuestLink(Wire):
                     raise self._broken()
         return found
 
+    def start_keeper(self, folder: str, descriptor: int) -> None:
+        """Have the guest start the keeper of the gateway whose package is in ``folder``, with a socket of this side.
+
+        Raises ``SandboxError`` with the guest's sentence.
+        """
+        try:
+            with self._file_operation() as deadline:
+                self._request({"op": "keeper", "folder": folder}, deadline, descriptor=descriptor)
+        except SandboxFileError as problem:
+            raise SandboxError(f"The gateway could not be started: {problem}") from None
+
     # -- for any thread --------------------------------------------------------------------------------
 
     def interrupt(self) -> None:
@@ -302,12 +313,16 @@ class GuestLink(Wire):
                 self._interruptible = False
 
     def _request(
-        self, message: dict[str, Any], deadline: float, blob: bytes | memoryview = b""
+        self,
+        message: dict[str, Any],
+        deadline: float,
+        blob: bytes | memoryview = b"",
+        descriptor: int | None = None,
     ) -> tuple[dict[str, Any], bytes]:
         """Send a file request and wait for its reply. Raises ``SandboxFileError`` with the guest's sentence."""
         self.look()
         number = self._next()
-        self._send({**message, "id": number}, blob)
+        self._send({**message, "id": number}, blob, descriptor)
         while True:
             self._wait(
                 deadline, lambda stream, data: self._late(number, stream, data.decode("utf-8", "replace"))

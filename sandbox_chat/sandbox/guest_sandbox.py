@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import secrets
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from sandbox_chat.sandbox import notes, spawn
 from sandbox_chat.sandbox.base import (
     Execution,
     FileEntry,
+    GatewayFailed,
+    McpAddress,
     OutputSink,
     Progress,
     RawSink,
@@ -22,10 +25,11 @@ from sandbox_chat.sandbox.base import (
     SandboxInfo,
     SandboxLost,
 )
+from sandbox_chat.sandbox.gateway_link import GatewayLink
 from sandbox_chat.sandbox.guest_link import GuestLink
 from sandbox_chat.sandbox.guest_wire import Channel
 from sandbox_chat.sandbox.watch import Bounds, Watch
-from sandbox_chat.settings import Settings
+from sandbox_chat.settings import Secret, Settings
 
 KEEP_EVERY = 0.5
 """Seconds between two looks at a guest that is not in use, for its death and for output that comes late."""
@@ -44,6 +48,8 @@ class GuestSandbox:
         self._link: GuestLink | None = None
         self._watch: Watch | None = None
         self._closed = False
+        self._gateway: GatewayLink | None = None
+        self._token = Secret(secrets.token_urlsafe(32))
 
     def _bounds(self) -> Bounds | None:
         """What the watchdog holds all processes together to; ``None`` when they are not this machine's to watch."""
@@ -56,6 +62,10 @@ class GuestSandbox:
     def _explain(self, reason: str) -> SandboxError:
         """Return the error for a guest that ended with ``reason`` before it had answered."""
         raise NotImplementedError
+
+    def _open_gateway(self, link: GuestLink) -> GatewayLink:
+        """Start the keeper of the gateway in the sandbox. Raises ``GatewayFailed``."""
+        raise GatewayFailed("This kind of sandbox runs no MCP servers.")
 
     def start(self) -> None:
         """Start the guest and wait until it answers."""
@@ -136,6 +146,29 @@ class GuestSandbox:
         """See ``Sandbox.download``."""
         return self._use().download(path, target, max_bytes, on_progress)
 
+    def mcp_endpoint(self) -> Callable[[], McpAddress]:
+        """See ``Sandbox.mcp_endpoint``."""
+        link = self._use()
+        with self._lock:
+            gateway = self._gateway
+        if gateway is None or gateway.over:
+            gateway = self._open_gateway(link)
+            with self._lock:
+                self._gateway, closed = gateway, self._closed
+            if closed:
+                gateway.close()
+                raise SandboxClosed("The sandbox is closed.")
+        return lambda: self._wait_for(gateway)
+
+    def _wait_for(self, gateway: GatewayLink) -> McpAddress:
+        try:
+            gateway.ready(self.settings.sandbox_mcp, self._token.reveal(), self.settings.sandbox_mcp_timeout)
+        except GatewayFailed:
+            if self._closed:
+                raise SandboxClosed("The sandbox was closed while its MCP servers started.") from None
+            raise
+        return McpAddress(url=f"http://127.0.0.1:{gateway.port}/mcp", token=self._token)
+
     def keep(self, unused: float) -> None:
         """See ``Sandbox.keep``: notices death and hands on late output. An unused guest costs nothing and stays."""
         self._use().look()
@@ -145,6 +178,9 @@ class GuestSandbox:
         with self._lock:
             self._closed = True
             link, started, watch = self._link, self._started, self._watch
+            gateway = self._gateway
+        if gateway is not None:
+            gateway.close()
         if link is not None:
             link.close()
         if started is not None:
@@ -188,7 +224,11 @@ class GuestSandbox:
     def _finish(self) -> None:
         with self._lock:
             link, started, watch = self._link, self._started, self._watch
+            gateway, self._gateway = self._gateway, None
             self._link = None
+        if gateway is not None:
+            gateway.close()
+            gateway.gone(_CLOSE_WAIT)
         if link is not None and started is not None:
             link.close()
             _reap(started)

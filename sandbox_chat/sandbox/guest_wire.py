@@ -110,7 +110,10 @@ class Wire:
         self._channel.kill()
         return SandboxLost("The sandbox sent an answer that makes no sense, so it was ended.")
 
-    def _send(self, message: dict[str, Any], blob: bytes | memoryview = b"") -> None:
+    def _send(
+        self, message: dict[str, Any], blob: bytes | memoryview = b"", descriptor: int | None = None
+    ) -> None:
+        """Send one request; ``descriptor`` goes beside its first byte. Raises ``SandboxLost`` when it cannot be."""
         try:
             data = memoryview(protocol.pack(message, blob))
         except ProtocolError:
@@ -122,7 +125,11 @@ class Wire:
         poller.register(self._channel.sock.fileno(), select.POLLOUT)
         while data:
             try:
-                data = data[self._channel.sock.send(data) :]
+                if descriptor is None:
+                    data = data[self._channel.sock.send(data) :]
+                else:
+                    data = data[socket.send_fds(self._channel.sock, [data], [descriptor]) :]
+                    descriptor = None
             except BlockingIOError:
                 if self._closed or time.monotonic() > deadline:
                     raise self._lost("The sandbox took no more requests.") from None

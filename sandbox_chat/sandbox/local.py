@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import shutil
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING
 from sandbox_chat.sandbox import bwrap, seccomp, spawn, workspace
 from sandbox_chat.sandbox.base import BackEnd, Capabilities, SandboxError, SandboxInfo, SandboxUnavailable
 from sandbox_chat.sandbox.environment import PythonEnvironment, find
+from sandbox_chat.sandbox.gateway_link import GatewayLink
+from sandbox_chat.sandbox.guest_link import GuestLink
 from sandbox_chat.sandbox.guest_sandbox import KEEP_EVERY, GuestSandbox
 from sandbox_chat.sandbox.watch import Bounds, bounds_of
 from sandbox_chat.settings import Settings
@@ -21,7 +24,7 @@ from sandbox_chat.settings import Settings
 if TYPE_CHECKING:
     from sandbox_chat.sandbox.warm import Warm
 
-LOCAL = SandboxInfo("local", "local sandbox", keep_every=KEEP_EVERY)
+LOCAL = SandboxInfo("local", "local sandbox", capabilities=Capabilities(mcp=True), keep_every=KEEP_EVERY)
 UNSAFE = SandboxInfo(
     "unsafe-local",
     "this machine, NOT isolated",
@@ -33,6 +36,8 @@ WAYS_OUT = (
     "Or start with --sandbox off to chat without running code, or with --sandbox unsafe-local "
     "to run it on this machine without any isolation."
 )
+SERVERS = f"{bwrap.ROOM}/servers"
+"""Folder inside that holds the package of the gateway to MCP servers."""
 _REFUSED = ("namespace", "uid map", "gid map", "userns", "Operation not permitted", "Permission denied")
 
 
@@ -85,6 +90,19 @@ class LocalSandbox(GuestSandbox):
         program, filter_program = needed()
         self._environment = find(self.settings.sandbox_python)
         return spawn.in_bubblewrap(make_plan(self.settings, self._environment), program, filter_program)
+
+    def _open_gateway(self, link: GuestLink) -> GatewayLink:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                link.start_keeper(SERVERS, theirs.fileno())
+            except BaseException:
+                ours.close()
+                raise
+        end = ours.detach()
+        python = self.settings.sandbox_python or sys.executable
+        hint = f"The sandbox has no network: install it into its Python, with {python} -m pip install."
+        return GatewayLink(end, end, advice=servers_advice(self.settings), hint=hint)
 
     def _explain(self, reason: str) -> SandboxError:
         if any(word in reason for word in _REFUSED):
@@ -201,6 +219,16 @@ def guest_command(python: PythonEnvironment, folder: str, config: dict[str, obje
     return (str(python.executable), "-S", "-s", "-P", "-X", "utf8", "-c", spawn.BOOT, folder, text)
 
 
+def servers_advice(settings: Settings) -> str:
+    """Return what is said when the sandbox's Python lacks what the gateway needs, with ``{missing}`` in it."""
+    python = str(settings.sandbox_python or sys.executable).replace("{", "{{").replace("}", "}}")
+    return (
+        f"The Python of the sandbox ({python}) lacks {{missing}}, which its gateway for MCP servers needs. The sandbox has "
+        f"no network, so it and the servers must be installed there: {python} -m pip install mcp uvicorn starlette, and the "
+        "packages of the servers, for example mcp-server-time."
+    )
+
+
 def guest_config(settings: Settings) -> dict[str, object]:
     """Return what a guest in bubblewrap is told, cold or warm."""
     return {"alone": True, "limits": limits(settings)}
@@ -217,6 +245,8 @@ def make_plan(
 
     guest = f"{bwrap.ROOM}/guest"
     binds = [*bwrap.python_binds(python), bwrap.Bind(spawn.guest_folder(), guest)]
+    if settings.sandbox_mcp:
+        binds.append(bwrap.Bind(spawn.gateway_folder(), f"{SERVERS}/gateway"))
     environ = bwrap.environ(python)
     cached = prepare.cached(settings, python)
     for file in cached.fonts:

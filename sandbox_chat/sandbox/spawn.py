@@ -41,6 +41,11 @@ def guest_folder() -> Path:
     return Path(__file__).resolve().parent.parent / "guest"
 
 
+def gateway_folder() -> Path:
+    """Return the folder of the gateway's package."""
+    return Path(__file__).resolve().parent.parent / "gateway"
+
+
 class Process(Protocol):
     """What is needed of the process behind a guest; ``subprocess.Popen`` is one."""
 

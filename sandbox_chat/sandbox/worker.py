@@ -19,6 +19,9 @@ from typing import Any, BinaryIO, TypeVar, cast
 from sandbox_chat.sandbox.base import (
     Execution,
     FileEntry,
+    GatewayFailed,
+    GatewayGone,
+    McpAddress,
     OutputSink,
     Progress,
     RawSink,
@@ -38,6 +41,7 @@ log = logging.getLogger(__name__)
 CANCEL_WAIT = 1.5
 """Seconds that a cancelled run may take to stop before its whole sandbox is ended."""
 FAULT = "It was ended because of a fault in this program."
+RESTARTED = "The sandbox was ended, as you asked: its variables and files are gone, and a new one is made when it is needed."
 _INSIST_AFTER = (0.02, 0.1, 0.3)  # an interrupt that came just before the code began is given again
 
 
@@ -71,6 +75,9 @@ class SandboxWorker:
         self._current: Job[Any] | None = None
         self._closed = False
         self._fresh = False
+        self._used_at = 0.0
+        self._used = False
+        """Whether code has run or a file was moved in the present sandbox."""
 
     # -- use -------------------------------------------------------------------------------------------
 
@@ -144,6 +151,38 @@ class SandboxWorker:
 
         return await self._await(Job("file", work))
 
+    async def mcp_endpoint(self) -> McpAddress:
+        """Return where the MCP servers in the sandbox answer, once all of them do; starts what is not there.
+
+        Code can run meanwhile. Raises ``SandboxError``: ``Failed to start MCP gateway`` with the gateway's own
+        words; a sandbox in which nothing was done yet is ended then.
+        """
+        asked: list[Sandbox] = []
+
+        def work(sandbox: Sandbox) -> Callable[[], McpAddress]:
+            asked.append(sandbox)
+            return sandbox.mcp_endpoint()
+
+        try:
+            try:
+                return await asyncio.to_thread(await self._await(Job("mcp", work)))
+            except GatewayGone:
+                return await asyncio.to_thread(await self._await(Job("mcp", work)))
+        except GatewayFailed as failed:
+            why = f"Failed to start MCP gateway: {failed}"
+            with contextlib.suppress(SandboxClosed):
+                self._submit(Job("unfit", lambda sandbox: why if sandbox in asked else ""))
+            raise SandboxError(why) from None
+
+    def touch(self) -> None:
+        """The sandbox is in use, by calls that do not go through here: it is not let go as unused. Any thread."""
+        self._used_at = time.monotonic()
+
+    def restart(self) -> None:
+        """End the sandbox when what it does is done; the next use starts another one. Returns at once. Any thread."""
+        with contextlib.suppress(SandboxClosed):
+            self._submit(Job("restart", lambda _sandbox: None))
+
     def interrupt(self) -> None:
         """Stop the code or file operation that runs now, keeping variables. Does nothing when idle. Any thread."""
         with self._lock:
@@ -196,7 +235,7 @@ class SandboxWorker:
         try:
             await asyncio.shield(waiter)
         except asyncio.CancelledError:
-            if not job.cancel():
+            if not job.cancel() and job.name != "mcp":  # servers that nobody waits for start all the same
                 await self._stop(job, waiter)
             raise
         return job.outcome()
@@ -251,13 +290,13 @@ class SandboxWorker:
 
     def _next(self) -> Job[Any] | None:
         """Wait for the next operation; look after an unused sandbox meanwhile."""
-        unused_since = time.monotonic()
+        self._used_at = time.monotonic()
         while True:
             every = self.info.keep_every if self._sandbox is not None else 0.0
             try:
                 return self._jobs.get(timeout=every or None)
             except queue.Empty:
-                self._keep(time.monotonic() - unused_since)
+                self._keep(time.monotonic() - self._used_at)
 
     def _keep(self, unused: float) -> None:
         with self._lock:
@@ -279,6 +318,15 @@ class SandboxWorker:
             self._lose(FAULT)
 
     def _do(self, job: Job[T]) -> T | None:
+        if job.name == "restart":
+            if self._sandbox is not None:
+                self._lose(RESTARTED)
+            return None
+        if job.name == "unfit":
+            if self._sandbox is not None and not self._used and (why := job.work(self._sandbox)):
+                self._drop()
+                self._say("lost", str(why))
+            return None
         last = job.name == "prestart"
         while True:
             try:
@@ -291,12 +339,13 @@ class SandboxWorker:
                 return cast("T", Execution(stopped="interrupted"))
             if job.stop and job.name == "file":
                 raise SandboxFileError("The file operation was stopped by the user.")
-            if job.name != "prestart":
+            if job.name not in ("prestart", "mcp"):
+                self._used = True
                 self._say("busy")
             job.working = True
             try:
                 result = job.work(sandbox)
-            except SandboxFileError:
+            except (SandboxFileError, GatewayFailed):
                 self._say("ready")
                 raise
             except SandboxClosed:
@@ -363,6 +412,7 @@ class SandboxWorker:
                 )
             raise
         self.generation += 1
+        self._used = False
         self._say("ready")
         return sandbox
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sandbox_chat.ansi import Piece
 from sandbox_chat.events import Choice, Content, FileContent, ImageContent, Stream, TextContent
@@ -71,10 +72,14 @@ class Question:
     choices: tuple[Choice, ...]
     default: str
     tool_use_id: str = ""
+    subject: str = ""
+    lasting: tuple[str, ...] = ()
 
 
 Ask = Callable[[Question], Awaitable[str]]
-"""Asks the user and returns the name of the chosen answer; waits without limit. Cancelling withdraws the question."""
+"""Asks the user and returns the name of the chosen answer; waits without limit. Cancelling withdraws the question.
+
+An answer that holds for the session is returned without asking."""
 
 
 async def take_default(question: Question) -> str:
@@ -90,32 +95,49 @@ async def nothing_first() -> None:
     """Have nothing to do before a call."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolContext:
-    """The surroundings of the tools of one session. All callbacks are called on the session's loop.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallContext:
+    """The surroundings of every tool call of a session. All callbacks are called on the session's loop.
 
     ``save_picture(data, mime)`` saves a PNG or JPEG and returns where, ``save_file(data, mime, title)`` what only
-    another program can show. ``started(id, name, input)``,
-    ``output(id, stream, piece, late)`` and ``finished(id, outcome, duration_ms)`` tell of a call; their first
-    argument is the model's tool use id, the name is the tool's full one. ``late``: after the call had ended.
-    ``news`` is what the model hears with its next run. ``ask`` asks the user. ``progress`` tells how far a transfer
-    has come (see ``events.Progress``). ``before`` is awaited before each call. ``output_dir`` is where the whole
-    output of a run is kept whose answer had to be cut; ``None``: nowhere. ``scripts`` is what plots need in the browser.
+    another program can show. ``started(id, name, input)`` and ``finished(id, outcome, duration_ms)`` tell of a call;
+    their first argument is the model's tool use id, the name is the tool's full one. ``ask`` asks the user.
+    ``progress`` tells how far a transfer has come (see ``events.Progress``).
+    ``running`` are the calls that run: cancelling one stops it, and its answer says so.
     """
 
-    worker: SandboxWorker
     settings: Settings
     save_picture: Callable[[bytes, str], ImageContent]
     save_file: Callable[[bytes, str, str], FileContent]
     started: Callable[[str, str, Mapping[str, Any]], None]
-    output: Callable[[str, Stream, Piece, bool], None]
     finished: Callable[[str, ToolOutcome, int], None]
-    news: News
     ask: Ask = take_default
     progress: Callable[[str, str, int, int, bool], None] = no_progress
+    running: set[asyncio.Task[ToolOutcome]] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext(CallContext):
+    """The surroundings of the sandbox's tools.
+
+    ``output(id, stream, piece, late)`` tells what a call writes, ``late``: after it had ended. ``news`` is what the
+    model hears with its next run. ``before`` is awaited before each call. ``output_dir`` is where the whole
+    output of a run is kept whose answer had to be cut; ``None``: nowhere. ``scripts`` is what plots need in the browser.
+    """
+
+    worker: SandboxWorker
+    output: Callable[[str, Stream, Piece, bool], None]
+    news: News
     before: Callable[[], Awaitable[None]] = nothing_first
     output_dir: Path | None = None
     scripts: Scripts = field(default_factory=Scripts)
+
+
+class OtherServers(Protocol):
+    """MCP servers beside the sandbox's own tools."""
+
+    def attach(self, context: CallContext) -> Mapping[str, Any]:
+        """Return the in-process MCP servers by the name that the agent knows them by; their calls are told to ``context``."""
 
 
 def text_outcome(text: str, *, limit: int, is_error: bool = False) -> ToolOutcome:

@@ -30,9 +30,13 @@ PROGRESS_AFTER = 0.5
 """Seconds after which a transfer says how far it is, and between two times that it says so."""
 CHOICES = (
     Choice("replace", "r", "replace it"),
+    Choice("replace_session", "s", "replace this file for this session"),
     Choice("keep_both", "k", "keep both"),
+    Choice("never", "v", "never replace this file in this session"),
     Choice("no", "n", "do not save"),
 )
+"""What can be answered when a file has the name. What holds for the session does so for this one path: a file that is
+saved again and again is the same to the user, another one of the same folder is not."""
 
 _UNSAFE = re.compile(r'[\\/:*?"<>|]')
 _EDGES = re.compile(r"^[\s.~-]+|[\s.]+$")
@@ -72,16 +76,26 @@ async def _place(context: ToolContext, call_id: str, part: Part, target: Path, s
     choice = "keep_both"
     if there is not None and there.replaceable:
         choice = await context.ask(_question(call_id, target, size, there))
+    if choice == "never":
+        return _said(
+            context,
+            f"The user does not want {clean(str(target))} to be replaced in this session, so nothing was saved, and it is "
+            "not asked again. Save under another name (argument name) if the user still wants the file.",
+        )
     if choice == "no":
         return _said(
             context,
             f"The user did not want the file to be saved: {clean(str(target))} exists already and was left as it is. "
             "Do not try again unless the user asks for it.",
         )
-    if choice == "replace":
+    if choice in ("replace", "replace_session"):
         if await asyncio.to_thread(look, target) == there:
             await asyncio.to_thread(part.replace, target)
-            words = f"Saved {clean(str(target))} on the user's computer ({bytes_text(size)}); the user let it replace the file of that name."
+            allowed = ", as for the whole session" if choice == "replace_session" else ""
+            words = (
+                f"Saved {clean(str(target))} on the user's computer ({bytes_text(size)}); the user let it replace the file "
+                f"of that name{allowed}."
+            )
             return _said(context, words)
         why = " The file of that name changed while the user was asked, so it was not replaced."
     else:
@@ -98,6 +112,8 @@ def _question(call_id: str, target: Path, size: int, there: There) -> Question:
         choices=CHOICES,
         default="keep_both",
         tool_use_id=call_id,
+        subject=clean(str(target)),
+        lasting=("replace_session", "never"),
     )
 
 

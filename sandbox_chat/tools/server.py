@@ -6,22 +6,18 @@ use id is seen (in the request's metadata), which ties a call to its card on the
 
 from __future__ import annotations
 
-import asyncio
-import base64
 import logging
-import time
-import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-import anyio
 from mcp import types
 from mcp.server import Server, ServerRequestContext
 
 from sandbox_chat import __version__
 from sandbox_chat.sandbox.base import SandboxError, SandboxFileError
 from sandbox_chat.text import clean
-from sandbox_chat.tools.context import ImageBlock, ToolContext, ToolInputError, ToolOutcome, text_outcome
+from sandbox_chat.tools.calling import call_id_of, run_call, to_result
+from sandbox_chat.tools.context import ToolContext, ToolInputError, ToolOutcome, text_outcome
 from sandbox_chat.tools.downloads import download_file
 from sandbox_chat.tools.files import list_files, read_file, read_image, write_file
 from sandbox_chat.tools.run_code import run_code
@@ -29,9 +25,6 @@ from sandbox_chat.tools.schemas import SERVER_NAME, ToolSpec, check_arguments, t
 
 log = logging.getLogger(__name__)
 
-TOOL_USE_ID = "claudecode/toolUseId"
-CANCEL_SECONDS = 5.0
-"""How long a cancelled call may take to let go of the sandbox. The worker itself kills the shell well before."""
 STOP_ADVICE = (
     "The sandbox itself failed, not your code. Do not try again: stop using the sandbox tools in this turn, "
     "and tell the user what happened and what this message says."
@@ -49,10 +42,18 @@ HANDLERS: Mapping[str, Handler] = {
 }
 
 
-def make_server(context: ToolContext, on_listed: Callable[[], None] | None = None) -> Server[dict[str, Any]]:
-    """Return the MCP server named ``sandbox`` with the six tools over ``context``. ``on_listed``: they were asked for."""
+def make_server(
+    context: ToolContext,
+    on_listed: Callable[[], None] | None = None,
+    *,
+    render: Callable[[ToolOutcome], types.CallToolResult] = to_result,
+) -> Server[dict[str, Any]]:
+    """Return the MCP server named ``sandbox`` with the six tools over ``context``.
+
+    ``on_listed``: they were asked for. ``render`` makes the result that the client gets of an outcome.
+    """
     specs = {spec.name: spec for spec in tool_specs(context.settings, context.worker.info.capabilities)}
-    tools = [_tool(spec) for spec in specs.values()]
+    tools = [as_tool(spec) for spec in specs.values()]
 
     async def on_list_tools(
         request: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
@@ -64,8 +65,7 @@ def make_server(context: ToolContext, on_listed: Callable[[], None] | None = Non
     async def on_call_tool(
         request: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        meta: Mapping[str, Any] = request.meta or {}
-        call_id = str(meta.get(TOOL_USE_ID) or f"call-{uuid.uuid4().hex[:12]}")
+        call_id = call_id_of(request.meta)
         spec = specs.get(params.name)
         if spec is None:
             outcome = _failed(
@@ -73,7 +73,7 @@ def make_server(context: ToolContext, on_listed: Callable[[], None] | None = Non
             )
         else:
             outcome = await call_tool(context, spec, call_id, dict(params.arguments or {}))
-        return _result(outcome)
+        return render(outcome)
 
     return Server(SERVER_NAME, version=__version__, on_list_tools=on_list_tools, on_call_tool=on_call_tool)
 
@@ -81,27 +81,10 @@ def make_server(context: ToolContext, on_listed: Callable[[], None] | None = Non
 async def call_tool(
     context: ToolContext, spec: ToolSpec, call_id: str, arguments: dict[str, Any]
 ) -> ToolOutcome:
-    """Run one call and tell of its start and end. Raises nothing but ``CancelledError``, after its end was told."""
-    context.started(call_id, spec.full_name, arguments)
-    start = time.monotonic()
-    # A task of its own: the server's library repeats a cancellation until its task ends, which would
-    # tear at the clean-up below; this task is cancelled once.
-    task = asyncio.ensure_future(_guarded(context, spec, call_id, arguments))
-    try:
-        outcome = await asyncio.shield(task)
-    except asyncio.CancelledError:
-        task.cancel()
-        with anyio.CancelScope(shield=True):
-            await asyncio.wait({task}, timeout=CANCEL_SECONDS)
-        stopped = text_outcome("The call was stopped before it ended.", limit=context.settings.text_limit)
-        context.finished(
-            call_id,
-            ToolOutcome(stopped.model, stopped.display, is_error=True, interrupted=True),
-            _milliseconds(start),
-        )
-        raise
-    context.finished(call_id, outcome, _milliseconds(start))
-    return outcome
+    """Run one call and tell of its start and end; see ``run_call``."""
+    return await run_call(
+        context, call_id, spec.full_name, arguments, lambda: _guarded(context, spec, call_id, arguments)
+    )
 
 
 async def _guarded(
@@ -135,25 +118,11 @@ def _failed(context: ToolContext, text: str) -> ToolOutcome:
     return text_outcome(text, limit=context.settings.text_limit, is_error=True)
 
 
-def _milliseconds(start: float) -> int:
-    return int((time.monotonic() - start) * 1000)
-
-
-def _tool(spec: ToolSpec) -> types.Tool:
+def as_tool(spec: ToolSpec) -> types.Tool:
+    """Return a tool as MCP tells of it."""
     return types.Tool(
         name=spec.name,
         description=spec.description,
         input_schema=dict(spec.schema),
         annotations=types.ToolAnnotations(read_only_hint=True) if spec.read_only else None,
     )
-
-
-def _result(outcome: ToolOutcome) -> types.CallToolResult:
-    content: list[types.ContentBlock] = []
-    for block in outcome.model:
-        if isinstance(block, ImageBlock):
-            data = base64.b64encode(block.data).decode("ascii")
-            content.append(types.ImageContent(type="image", data=data, mime_type=block.mime))
-        else:
-            content.append(types.TextContent(type="text", text=block.text))
-    return types.CallToolResult(content=content, is_error=outcome.is_error)

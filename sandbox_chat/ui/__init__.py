@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,8 +11,10 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 
-def run(settings: Settings, *, resume: str | None = None) -> int:
+def run(settings: Settings, *, resume: str | None = None, opening: Mapping[str, bool] | None = None) -> int:
     """Run the chat in this terminal until the user leaves; returns the exit code.
+
+    ``opening``: how the session ``resume`` is opened, ``fork`` (a copy of it) or ``read_only``.
 
     0 after an orderly end, 128 + the signal's number after a signal. Raises what the engine raises at
     its construction (``ConfigError``, ``SandboxUnavailable``, ``SessionError``: the message is a
@@ -21,4 +24,4 @@ def run(settings: Settings, *, resume: str | None = None) -> int:
     """
     from sandbox_chat.ui.start import run_terminal
 
-    return run_terminal(settings, resume=resume)
+    return run_terminal(settings, resume=resume, opening=opening)

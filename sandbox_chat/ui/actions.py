@@ -18,10 +18,15 @@ if TYPE_CHECKING:
     from textual.binding import Binding
 
 
+NO_KEY = "no-key"
+"""Stands in bindings and in the keymap for the key of an action without one; no terminal sends it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Action:
     """An action. ``action`` is Textual's name of it, ``keys`` comma-separated: those of the program, not the user's.
 
+    Without keys it is chosen from the palette or typed as a command.
     ``priority``: the key means this whatever has the focus. ``listed``: it stands in the command palette.
     """
 
@@ -60,19 +65,35 @@ CHAT_ACTIONS: tuple[Action, ...] = (
     Action("chat.escape", "screen.escape", "escape"),
     Action("chat.tools", "screen.toggle_tools", "f2"),
     Action("chat.cost", "screen.toggle_cost", "f3"),
+    Action("chat.steer", "screen.steer", ""),
+    Action("chat.budget", "screen.budget", ""),
     Action("chat.maximise", "screen.maximise", "f4"),
     Action("chat.model", "screen.change_model", "f5"),
+    Action("chat.effort", "screen.effort", ""),
+    Action("chat.thinking", "screen.thinking", ""),
+    Action("chat.clear_context", "screen.clear_context", ""),
+    Action("chat.compact", "screen.compact", ""),
+    Action("chat.new", "screen.new_session", ""),
+    Action("chat.fork", "screen.fork", ""),
+    Action("chat.rewind", "screen.rewind", ""),
+    Action("chat.retry", "screen.retry", ""),
+    Action("chat.sandbox", "screen.sandbox", ""),
+    Action("chat.servers", "screen.servers", ""),
     Action("chat.next_pane", "screen.next_pane", "f6", priority=True),
     Action("chat.side_narrower", "screen.side(-4)", "f7", priority=True),
     Action("chat.side_wider", "screen.side(4)", "f8", priority=True),
     Action("chat.tool_before", "screen.step_tool(-1)", "ctrl+up"),
     Action("chat.tool_next", "screen.step_tool(1)", "ctrl+down"),
     Action("chat.picture", "screen.open_picture", "ctrl+o"),
+    Action("chat.sessions", "screen.sessions", "f10"),
+    Action("chat.rename", "screen.rename_session", ""),
+    Action("chat.export", "screen.export", ""),
     Action("chat.attach", "screen.attach", "ctrl+l", priority=True),
     Action("chat.end", "screen.end", "ctrl+end", priority=True),
     Action("chat.find", "screen.find", "ctrl+f", priority=True),
     Action("chat.send_waiting", "screen.resume_waiting", "ctrl+g"),
-    Action("chat.take_back", "screen.take_back", "ctrl+t"),
+    Action("chat.queue", "screen.queue", "ctrl+t,alt+up"),
+    Action("chat.approvals", "screen.approvals", ""),
 )
 """Work on the chat's screen."""
 
@@ -110,6 +131,28 @@ WIDGET_ACTIONS: tuple[Action, ...] = (
     Action("transcript.found_next", "find_step(1)", "n", listed=False),
     Action("transcript.found_before", "find_step(-1)", "N", listed=False),
     Action("transcript.clear", "clear", "escape", listed=False),
+    Action("queue.before", "step(-1)", "up,k", listed=False),
+    Action("queue.next", "step(1)", "down,j", listed=False),
+    Action("queue.page_up", "step(-10)", "pageup", listed=False),
+    Action("queue.page_down", "step(10)", "pagedown", listed=False),
+    Action("queue.first", "step(-1000000)", "home", listed=False),
+    Action("queue.last", "step(1000000)", "end", listed=False),
+    Action("queue.take", "take", "enter", listed=False),
+    Action("queue.edit", "ask('edit')", "e", listed=False),
+    Action("queue.delete", "ask('remove')", "d,delete", listed=False),
+    Action("queue.up", "ask('up')", "K,shift+up", listed=False),
+    Action("queue.down", "ask('down')", "J,shift+down", listed=False),
+    Action("queue.leave", "ask('leave')", "escape", listed=False),
+    Action("ask.up", "scroll(-1)", "up", listed=False),
+    Action("ask.down", "scroll(1)", "down", listed=False),
+    Action("ask.page_up", "page(-1)", "pageup", listed=False),
+    Action("ask.page_down", "page(1)", "pagedown", listed=False),
+    Action("ask.start", "scroll(-1000000)", "home", listed=False),
+    Action("ask.end", "scroll(1000000)", "end", listed=False),
+    Action("approvals.before", "step(-1)", "up,k", listed=False),
+    Action("approvals.next", "step(1)", "down,j", listed=False),
+    Action("approvals.remove", "remove", "d,delete", listed=False),
+    Action("approvals.back", "back", "escape,q", listed=False),
     Action("find.next", "step(1)", "enter,down", priority=True, listed=False),
     Action("find.before", "step(-1)", "shift+enter,up", priority=True, listed=False),
     Action("find.leave", "leave", "escape", priority=True, listed=False),
@@ -121,7 +164,41 @@ WIDGET_ACTIONS: tuple[Action, ...] = (
     Action("choices.take", "take", "enter", listed=False),
     Action("welcome.back", "back", "escape", listed=False),
     Action("help.close", "dismiss", "escape,f1,q,question_mark", listed=False),
-    Action("model.cancel", "cancel", "escape", listed=False),
+    Action("elsewhere.fork", "choose('fork')", "f,enter", listed=False),
+    Action("elsewhere.look", "choose('look')", "l", listed=False),
+    Action("elsewhere.cancel", "choose('cancel')", "escape,q", listed=False),
+    Action("choose.before", "step(-1)", "up", priority=True, listed=False),
+    Action("choose.next", "step(1)", "down", priority=True, listed=False),
+    Action("choose.page_up", "step(-8)", "pageup", priority=True, listed=False),
+    Action("choose.page_down", "step(8)", "pagedown", priority=True, listed=False),
+    Action("choose.cancel", "cancel", "escape", listed=False),
+    Action("sandbox.restart", "restart", "r", listed=False),
+    Action("sandbox.close", "close", "escape,q", listed=False),
+    Action("servers.before", "step(-1)", "up,k", listed=False),
+    Action("servers.next", "step(1)", "down,j", listed=False),
+    Action("servers.page_up", "scroll(-1)", "pageup", listed=False),
+    Action("servers.page_down", "scroll(1)", "pagedown,space", listed=False),
+    Action("servers.restart", "restart", "r", listed=False),
+    Action("servers.switch", "switch", "s", listed=False),
+    Action("servers.log", "log", "l", listed=False),
+    Action("servers.copy", "copy", "y", listed=False),
+    Action("servers.back", "back", "escape,q", listed=False),
+    Action("budget.cancel", "cancel", "escape", listed=False),
+    Action("rename.cancel", "cancel", "escape", listed=False),
+    Action("confirm.yes", "yes", "y", listed=False),
+    Action("confirm.no", "no", "n,escape,q", listed=False),
+    Action("sessions.open", "screen.open", "enter", listed=False),
+    Action("sessions.search", "screen.search", "slash,ctrl+f", priority=True, listed=False),
+    Action("sessions.rename", "screen.rename", "r", listed=False),
+    Action("sessions.delete", "screen.delete", "d,delete", listed=False),
+    Action("sessions.back", "screen.back", "escape,q", listed=False),
+    Action("sessions.before", "screen.step(-1)", "up,k", listed=False),
+    Action("sessions.next", "screen.step(1)", "down,j", listed=False),
+    Action("sessions.page_up", "screen.page(-1)", "pageup", listed=False),
+    Action("sessions.page_down", "screen.page(1)", "pagedown,space", listed=False),
+    Action("sessions.first", "screen.step(-1000000)", "home,g", listed=False),
+    Action("sessions.last", "screen.step(1000000)", "end,G", listed=False),
+    Action("lookup.leave", "leave", "escape", priority=True, listed=False),
     Action("link.open", "open", "enter,o", listed=False),
     Action("link.copy", "copy", "c", listed=False),
     Action("link.back", "back", "escape,q", listed=False),
@@ -171,6 +248,9 @@ WIDGET_ACTIONS: tuple[Action, ...] = (
 )
 """Work in one widget, or on a screen that lies over the chat."""
 
+NODES = {"composer": "#composer", "transcript": "#transcript"}
+"""The widgets of the chat's screen whose actions palette and commands offer, by place."""
+
 _own: dict[str, tuple[str, ...]] = {}
 
 
@@ -191,7 +271,7 @@ def bindings_of(place: str) -> list[Binding]:
 
     return [
         Binding(
-            item.keys,
+            item.keys or NO_KEY,
             item.action.removeprefix("app.").removeprefix("screen."),
             item.name,
             show=False,
@@ -213,7 +293,7 @@ def keys_of(name: str) -> tuple[str, ...]:
     found = _own.get(name)
     if found is not None:
         return found
-    return tuple(key.strip() for key in all_actions()[name].keys.split(","))
+    return tuple(key for part in all_actions()[name].keys.split(",") if (key := part.strip()))
 
 
 def key_of(name: str) -> str:

@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -30,15 +30,21 @@ from sandbox_chat.ui.actions import bindings_of, key_of, keys_of
 from sandbox_chat.ui.caret import CaretApp
 from sandbox_chat.ui.controller import Chat, EngineFactory, EngineLike
 from sandbox_chat.ui.drafts import Drafts
+from sandbox_chat.ui.earlier import EarlierTurns
 from sandbox_chat.ui.glyphs import is_ascii
 from sandbox_chat.ui.guard import GuardedApp
 from sandbox_chat.ui.history import History
 from sandbox_chat.ui.images import Images
+from sandbox_chat.ui.keeping import Keeping
+from sandbox_chat.ui.opening import OpensSessions
+from sandbox_chat.ui.outward import Outward
 from sandbox_chat.ui.plain_bar import choose_bars
-from sandbox_chat.ui.private import QuietFailure, forgive_bytes, is_away, shield_pastes, teach_alt_enter
+from sandbox_chat.ui.private import QuietFailure, forgive_bytes, is_away, send, shield_pastes, teach_alt_enter
 from sandbox_chat.ui.pump import Pump
+from sandbox_chat.ui.queue import Prompt
 from sandbox_chat.ui.rest import Collector
 from sandbox_chat.ui.screens.chat import ChatScreen
+from sandbox_chat.ui.switching import Switching
 from sandbox_chat.ui.themes import after, name_of, themes
 from sandbox_chat.ui.tokens import written
 from sandbox_chat.words import tr
@@ -77,11 +83,12 @@ def terminal_gone() -> bool:
     return False
 
 
-class ChatApp(GuardedApp, CaretApp, QuietFailure, inherit_bindings=False):
+class ChatApp(Switching, OpensSessions, GuardedApp, CaretApp, QuietFailure, inherit_bindings=False):
     """The terminal application. Returns its exit code.
 
     ``make_engine`` makes the engine; it is called after the first frame, or with ``ask`` when the welcome
-    screen is done. What it raises ends the application and is in ``refused`` afterwards.
+    screen is done. What it raises ends the application and is in ``refused`` afterwards. ``opening``: how the
+    session ``resume`` is opened, ``fork`` or ``read_only``.
     ``typed`` are keys that were pressed before the application could take them.
     """
 
@@ -101,6 +108,7 @@ class ChatApp(GuardedApp, CaretApp, QuietFailure, inherit_bindings=False):
         make_engine: EngineFactory,
         *,
         resume: str | None = None,
+        opening: Mapping[str, bool] | None = None,
         ask: bool = False,
         info: TerminalInfo | None = None,
         typed: str = "",
@@ -113,16 +121,18 @@ class ChatApp(GuardedApp, CaretApp, QuietFailure, inherit_bindings=False):
             images = "off" if settings.images == "off" else "ascii"
             settings = dataclasses.replace(settings, theme="terminal", images=images)
         self.settings = settings
-        self.chat = Chat(restored=self._restore)
         self.prompts = History(settings.data_path / "history", self._not_kept)
         self.drafts = Drafts(settings.data_path / "drafts", self._not_kept)
+        self.new_chat()
         self.images = Images(settings, info)
+        self.outward = Outward(settings, partial(send, self), info.name if info is not None else "")
         self.pump = Pump(self._deliver)
         self.signal_code = 0
         self.unsent = ""
         self.refused: Exception | None = None
         self._make_engine = make_engine
         self._resume = resume
+        self.opening = dict(opening or {})
         self._ask = ask
         self._typed = typed
         self._clock = clock
@@ -146,7 +156,8 @@ class ChatApp(GuardedApp, CaretApp, QuietFailure, inherit_bindings=False):
     # -- beginning ---------------------------------------------------------------------------------------
 
     def _new_engine(self, settings: Settings) -> EngineLike:
-        return self._make_engine(settings, self.pump.put, resume=self._resume, replay=self._replayed)
+        engine, self._gate = self.make_engine(settings, self._resume, **self.opening)
+        return engine
 
     def _replayed(self, event: Event) -> None:
         self._past += 1
@@ -154,6 +165,17 @@ class ChatApp(GuardedApp, CaretApp, QuietFailure, inherit_bindings=False):
 
     def get_default_screen(self) -> Screen[Any]:
         """Return the chat's screen."""
+        return self.new_chat_screen()
+
+    def new_chat(self) -> Chat:
+        """Make a chat without an engine, and all that belongs to one chat alone; it is ``chat`` from now on."""
+        self.chat = Chat(restored=self._restore)
+        self.keeping = Keeping(self.chat, self.settings.data_path / "waiting", self._not_kept)
+        self._earlier = EarlierTurns(self.chat, self.call_later, self._earlier_came)
+        return self.chat
+
+    def new_chat_screen(self) -> ChatScreen:
+        """Make a screen for ``chat``."""
         return ChatScreen(self.settings, self.chat, self.prompts, self.images, self._clock)
 
     @property
@@ -173,19 +195,22 @@ class ChatApp(GuardedApp, CaretApp, QuietFailure, inherit_bindings=False):
         self.run_worker(asyncio.to_thread(self.prompts.load), exit_on_error=False)
         self.chat_screen.composer.keep = self.drafts.save
         self.run_worker(self._take_draft(), exit_on_error=False)
+        self.run_worker(self.chat_screen.take_left(self.keeping, self._resume), exit_on_error=False)
         self.images.connect(self.chat_screen.transcript)
         if self._ask:
             self._welcome()
             return
-        try:
-            self.chat.attach(self._new_engine(self.settings))
-        except Exception as error:
-            self.refused = error
-            self.exit(2)
-            return
         if self._typed:
             self.chat_screen.composer.take_early(self._typed)
-        self._start()
+        if self.opening or self._resume is not None:
+            self.run_worker(self._open(), exit_on_error=False)
+            return
+        try:
+            engine = self._new_engine(self.settings)
+        except Exception as error:
+            self._refuse(error)
+            return
+        self.attach_engine(engine)
 
     async def _take_draft(self) -> None:
         """Offer the prompt that was not sent when the program last ended without a chance to keep it."""
@@ -260,17 +285,23 @@ class ChatApp(GuardedApp, CaretApp, QuietFailure, inherit_bindings=False):
         self._past -= past
         self._collector.stir(time.monotonic())
         if self._shown:
+            self._earlier.take(batch, past, self.chat_screen.transcript)
             self.chat_screen.deliver(batch, past)
+            self.outward.take(batch[past:], self.chat)
         else:
             self.chat.state.apply_all(batch)  # the screen is gone already: only the last words are read
+
+    def _earlier_came(self) -> None:
+        if self._shown:
+            self.chat_screen.update_state()
 
     @property
     def _shown(self) -> bool:
         stack = self.screen_stack
         return bool(stack) and stack[0].is_attached and stack[0].is_running
 
-    def _restore(self, prompt: str) -> None:
-        self.chat_screen.restore(prompt)
+    def _restore(self, prompt: Prompt) -> bool:
+        return self.chat_screen.give_back(prompt)
 
     # -- actions -----------------------------------------------------------------------------------------
 
@@ -315,6 +346,7 @@ class ChatApp(GuardedApp, CaretApp, QuietFailure, inherit_bindings=False):
         """Any other key between the two that leave says that the first was not meant to begin it."""
         if isinstance(event, events.InputEvent):
             self._collector.stir(time.monotonic())
+            self.outward.used(self._clock(), self.chat.state.title)
         if isinstance(event, events.Key) and event.key not in keys_of("app.ask_leave"):
             self._leave_asked = float("-inf")
         await super().on_event(event)
@@ -323,6 +355,14 @@ class ChatApp(GuardedApp, CaretApp, QuietFailure, inherit_bindings=False):
         """Let no cursor blink: what moves on this screen is alive."""
         if isinstance(event.widget, Input):
             event.widget.cursor_blink = False
+
+    def on_app_focus(self) -> None:
+        """The terminal's window has the focus."""
+        self.outward.focus(True, self.chat.state.title)
+
+    def on_app_blur(self) -> None:
+        """The terminal's window has the focus no longer."""
+        self.outward.focus(False, self.chat.state.title)
 
     def on_composer_leave_asked(self) -> None:
         """Ctrl+C on an empty prompt."""
@@ -340,11 +380,12 @@ class ChatApp(GuardedApp, CaretApp, QuietFailure, inherit_bindings=False):
             return
         self._leaving = True
         with contextlib.suppress(Exception):  # what is unsent is kept if it can be; leaving goes on
+            self.chat_screen.leave_edit(keep=True)
+            self.keeping.freeze()
             composer = self.chat_screen.composer
             composer.keep_now()
             self.unsent = composer.unsent
-            for prompt in (*self.chat.waiting, self.unsent):
-                self.prompts.add(prompt)
+            self.prompts.add(self.unsent)
         if self.chat.engine is None:
             self.exit(self.signal_code)
             return
@@ -355,6 +396,7 @@ class ChatApp(GuardedApp, CaretApp, QuietFailure, inherit_bindings=False):
         limit = self.settings.close_timeout + CLOSE_EXTRA
         with contextlib.suppress(Exception):  # whatever fails here, the way out stays open
             await asyncio.wait_for(asyncio.to_thread(engine.close), limit)
+        await self.close_former()
         self.pump.drain()
         self.exit(self.signal_code)
 
@@ -400,5 +442,8 @@ class ChatApp(GuardedApp, CaretApp, QuietFailure, inherit_bindings=False):
         with contextlib.suppress(Exception):  # whatever fails here, the way out stays open
             if self.chat.engine is not None:
                 self.chat.engine.close()
+            for engine in list(self.former.values()):
+                engine.close()
             self.prompts.close()
+            self.keeping.close()
         os._exit(self.signal_code)

@@ -10,9 +10,10 @@ from typing import Any, Literal, NamedTuple
 
 from sandbox_chat import events as ev
 from sandbox_chat.ansi import Piece, clip, joined
-from sandbox_chat.plain import tool_name
+from sandbox_chat.plain import tool_parts
 from sandbox_chat.sgr import Styles
 from sandbox_chat.ui.arguments import PartialArguments
+from sandbox_chat.ui.formats import tool_title
 from sandbox_chat.words import tr
 
 ToolStatus = Literal["writing", "running", "ok", "failed", "interrupted"]
@@ -192,8 +193,13 @@ class ToolCall:
 
     @property
     def short_name(self) -> str:
-        """Name without the prefix of our own server: ``run_code``."""
-        return tool_name(self.name)
+        """Name for people: ``run_code``, or ``git · git_log`` for a tool of another server."""
+        return tool_title(self.name)
+
+    @property
+    def server(self) -> str:
+        """The MCP server of its tool; empty for the program's own tools."""
+        return tool_parts(self.name)[0]
 
     @property
     def open(self) -> bool:
@@ -225,7 +231,7 @@ class ToolCall:
 
 @dataclass
 class Turn:
-    """One prompt and what came of it. ``answered`` is true as soon as the model said or did anything."""
+    """One prompt and what came of it. ``answered`` is true once the answer has a block or a call that nothing withdraws."""
 
     id: str
     prompt: str

@@ -6,10 +6,7 @@ from functools import partial
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
-from sandbox_chat.ui.actions import Action, all_actions, names_of
-
-NODES = {"composer": "#composer", "transcript": "#transcript"}
-"""The widgets of the chat's screen whose actions the palette offers, by place."""
+from sandbox_chat.ui.actions import NODES, Action, all_actions, names_of
 
 PLACES = ("composer", "chat", "transcript", "app")
 """The places whose actions it offers over the chat, in this order."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from sandbox_chat.plain import duration_text
+from sandbox_chat.plain import duration_text, tool_parts
 from sandbox_chat.ui.glyphs import glyph
 
 
@@ -85,3 +85,9 @@ def fit_end(text: str, width: int) -> str:
     while cell_len(text) > width - 1:
         text = text[1:]
     return glyph("ellipsis") + text
+
+
+def tool_title(name: str) -> str:
+    """Return a tool's name with the signs of this terminal: ``run_code``, or ``git · git_log`` for one of another server."""
+    server, tool = tool_parts(name)
+    return f"{server} {glyph('dot')} {tool}" if server else tool

@@ -62,6 +62,7 @@ _PAIRS: dict[str, tuple[str, str]] = {
     "scroll-thumb": ("▐", "#"),
     # Rows of signs, one a step.
     "spinner": ("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\"),
+    "unknown": ("?", "?"),
     "sparkline": ("▁▂▃▄▅▆▇█", "_.:-=+*#"),
 }
 

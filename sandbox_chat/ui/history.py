@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sandbox_chat.text import clean, clean_line
+from sandbox_chat.ui.trouble import Trouble
 from sandbox_chat.words import tr
 
 KEEP = 1000
@@ -39,14 +40,18 @@ class History:
 
     def __init__(self, path: Path | None = None, failed: Callable[[str], None] | None = None) -> None:
         self.path = path
-        self._failed = failed
-        self.problem = ""
+        self._trouble = Trouble(failed)
         self._entries: list[str] = []
         self._place: int | None = None
         self._draft = ""
         self._keys: dict[str, str] = {}
         self._lock = threading.Lock()
         self._writers: list[threading.Thread] = []
+
+    @property
+    def problem(self) -> str:
+        """Why the file could not be read or written; empty when it could."""
+        return self._trouble.text
 
     @property
     def entries(self) -> list[str]:
@@ -170,10 +175,7 @@ class History:
             self._fail("composer.history_not_written", error)
 
     def _fail(self, key: str, error: OSError) -> None:
-        before = self.problem
-        self.problem = tr(key, path=clean_line(str(self.path), 500), reason=error.strerror)
-        if self.problem != before and self._failed is not None:
-            self._failed(self.problem)
+        self._trouble.met(tr(key, path=clean_line(str(self.path), 500), reason=error.strerror))
 
     def _rewrite(self) -> None:
         assert self.path is not None

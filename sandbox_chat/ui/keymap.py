@@ -9,13 +9,27 @@ import difflib
 import unicodedata
 from collections.abc import Mapping
 
-from sandbox_chat.ui.actions import Action, all_actions
+from sandbox_chat.ui.actions import NO_KEY, Action, all_actions
 from sandbox_chat.words import tr
 
-NO_KEY = "no-key"
-"""Stands in Textual's keymap for an action without a key; no terminal sends it."""
-
-OVER = frozenset({"choices", "help", "link", "model", "page", "picture", "welcome"})
+OVER = frozenset(
+    {
+        "approvals",
+        "choices",
+        "choose",
+        "confirm",
+        "help",
+        "elsewhere",
+        "link",
+        "lookup",
+        "page",
+        "picture",
+        "rename",
+        "sandbox",
+        "sessions",
+        "welcome",
+    }
+)
 """Places on screens that lie over the chat, which the chat's own keys do not reach."""
 
 MODIFIERS = ("ctrl", "alt", "shift", "super", "hyper", "meta")

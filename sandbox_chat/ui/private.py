@@ -19,12 +19,18 @@
   those that lie in what is to be painted are rendered. Remove when Textual paints each region by itself.
 * ``ChopsUpdate.chops``, ``Strip._render_cache``, ``Console._color_system``: the rows are written as ``compact.py``
   makes them. Remove when Textual writes only what changes between two pieces of a row.
+* ``Screen.__update_timer``, ``_on_timer_update``: Textual's timer of frames, once it is late, lets up to two periods pass
+  before the next frame: at 60 frames/s an echo came 33 ms after its key. ``FrameClock`` takes its place. Remove when a frame
+  comes within one period.
+* ``Screen._result_callbacks``, ``_push_result_callback``: the first screen of an application, which Textual makes by
+  itself, lacks what ``App.switch_screen`` takes off a screen that it replaces, and fails on that. Remove when it does not.
 * ``App._exception``, ``_exception_event``, ``_return_code``, ``_close_messages_no_wait``: what that method
   sets and calls; the first two are what a test harness reads to raise the exception in the test.
 """
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import contextlib
 import logging
@@ -37,12 +43,14 @@ from weakref import WeakKeyDictionary
 
 from rich.color import ColorSystem
 from rich.console import Console
+from textual import constants
 from textual._compositor import ChopsUpdate, Compositor
 from textual.app import App
 from textual.driver import Driver
 from textual.message import Message
 from textual.screen import Screen
 from textual.strip import Strip
+from textual.timer import Timer
 
 from sandbox_chat.ui.compact import compact
 from sandbox_chat.ui.pasting import PasteShield
@@ -154,9 +162,60 @@ class _CompactUpdate(ChopsUpdate):
         return super().render_segments(console)
 
 
+class FrameClock(Timer):
+    """Paints a screen as soon as something changed, but never two frames within one period.
+
+    Takes the place of the screen's timer of frames, of which Textual only calls ``resume`` and ``pause``.
+    """
+
+    GATHER = 0.001
+    """Seconds for which what changes together is gathered into one frame."""
+
+    def __init__(self, screen: Screen[Any], period: float = 1 / constants.MAX_FPS) -> None:
+        super().__init__(screen, period, name="screen_update", pause=True)
+        self._screen = screen
+        self._due: asyncio.TimerHandle | None = None
+        self._painted = float("-inf")
+
+    def resume(self) -> None:
+        """There is something to paint."""
+        if self._due is None:
+            loop = asyncio.get_running_loop()
+            wait = max(self.GATHER, self._painted + self._interval - loop.time())
+            self._due = loop.call_later(wait, self._paint)
+
+    def pause(self) -> None:
+        """It was painted."""
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+
+    def stop(self) -> None:
+        """Paint no more until ``resume``."""
+        self.pause()
+
+    def _paint(self) -> None:
+        self._due = None
+        screen = self._screen
+        if not screen.is_running or screen.app._exit:
+            return
+        self._painted = asyncio.get_running_loop().time()
+        try:
+            screen._on_timer_update()
+        except Exception as error:  # as Textual's own timer does
+            screen.app._handle_exception(error)
+
+
 def paint_narrowly(screen: Screen[Any]) -> None:
-    """Let ``screen``, which is not shown yet, render only what is to be painted."""
+    """Let ``screen``, which is not shown yet, render only what is to be painted, and that soon."""
     screen._compositor = NarrowCompositor()
+    screen._Screen__update_timer = FrameClock(screen)  # type: ignore[attr-defined]  # a name of the class's own
+
+
+def may_be_switched(screen: Screen[Any]) -> None:
+    """Let ``screen`` be replaced by another one, also when it is the application's first."""
+    if not screen._result_callbacks:
+        screen._push_result_callback(screen, None)
 
 
 class QuietFailure(App[int]):

@@ -73,6 +73,15 @@ class Pump:
         self.wakes += 1
         wake()
 
+    @property
+    def empty(self) -> bool:
+        """True when all that came has been delivered."""
+        return not self._events
+
+    def clear(self) -> None:
+        """Forget what is there. Called on the loop, when nobody puts any more of it."""
+        self._events.clear()
+
     def flush(self) -> None:
         """Deliver what is there, or put it off until the interval is over. Called on the loop."""
         wait = self._last + self._interval - self._clock()

@@ -7,6 +7,7 @@ import dataclasses
 import gc
 import os
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sandbox_chat import words
@@ -27,15 +28,32 @@ SWITCH_SECONDS = 0.001
 
 
 def make_engine(
-    settings: Settings, sink: Sink, *, resume: str | None = None, replay: Sink | None = None
+    settings: Settings,
+    sink: Sink,
+    *,
+    resume: str | None = None,
+    replay: Sink | None = None,
+    fork: bool = False,
+    read_only: bool = False,
 ) -> EngineLike:
     """Make the real engine."""
     from sandbox_chat.engine import Engine
 
-    return Engine(settings, sink, resume=resume, replay=replay, asks=True)
+    return Engine(
+        settings,
+        sink,
+        resume=resume,
+        replay=replay,
+        asks=True,
+        tail_first=True,
+        fork=fork,
+        read_only=read_only,
+    )
 
 
-def run_terminal(settings: Settings, *, resume: str | None = None) -> int:
+def run_terminal(
+    settings: Settings, *, resume: str | None = None, opening: Mapping[str, bool] | None = None
+) -> int:
     """Run the chat; see ``sandbox_chat.ui.run``."""
     from sandbox_chat.ui import face
     from sandbox_chat.ui.pictures import Probe
@@ -53,8 +71,11 @@ def run_terminal(settings: Settings, *, resume: str | None = None) -> int:
     finally:
         info = probe.finish(settings.probe_timeout)
     typed = probe.typed.decode("utf-8", "replace")
-    ask = not settings.demo and not settings.has_model
-    return run_app(app_class(settings, make_engine, resume=resume, ask=ask, info=info, typed=typed))
+    opening = opening or {}
+    ask = not settings.demo and not settings.has_model and not opening.get("read_only")
+    return run_app(
+        app_class(settings, make_engine, resume=resume, opening=opening, ask=ask, info=info, typed=typed)
+    )
 
 
 def run_app(app: ChatApp) -> int:
@@ -70,11 +91,16 @@ def run_app(app: ChatApp) -> int:
     except (Exception, KeyboardInterrupt, SystemExit) as error:
         failure = error
     gc.enable()
+    app.outward.restore()
     engine = app.chat.engine
     if engine is not None:
         with contextlib.suppress(Exception):  # an end that fails must not hide how it came to it
             engine.close()
+    for left in list(app.former.values()):
+        with contextlib.suppress(Exception):
+            left.close()
     app.prompts.close()
+    app.keeping.close()
     failed = (app.refused or app.failure or failure) is not None
     app.drafts.close(keep=failed or not app.prompts.keeps(app.unsent))
     if engine is not None and app.chat.state.turns:

@@ -10,21 +10,25 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
 
 from sandbox_chat import events as ev
+from sandbox_chat.allowed import Allowed
+from sandbox_chat.phases import Machine, Phase
 from sandbox_chat.text import clean_line
 from sandbox_chat.ui.arguments import PartialArguments
 from sandbox_chat.ui.calls import OLD_LIMIT, TOTAL_LIMIT, ToolCall, Turn
-
-Phase = Literal[
-    "starting", "connecting", "idle", "thinking", "writing", "coding", "running", "asking", "retrying", "lost", "closed",
-]  # fmt: skip
 
 DRAFT_LIMIT = 200_000
 """Characters of arguments kept while the model writes them; the whole comes with ``tool_started``."""
 
 TITLE_LIMIT = 60
+AGENT = ("connecting", "ready", "lost", "closed")
+"""States of the agent's program; other words of its status tell of a turn."""
+HEARD = (
+    ev.TurnStarted, ev.TextDelta, ev.ThinkingDelta, ev.Text, ev.ToolInputDelta, ev.ToolStarted, ev.ToolOutput, ev.ToolFinished,
+    ev.ApprovalAnswered, ev.Retry, ev.TurnFinished,
+)  # fmt: skip
+"""Events with which a turn goes on."""
 
 
 @dataclass
@@ -33,28 +37,48 @@ class ChatState:
 
     session_id: str = ""
     model: str = ""
+    effort: str = ""
+    thinking: str = ""
+    controlled: bool = False
+    """The user chose model, effort or thinking in this session."""
     sandbox_kind: str = ""
     demo: bool = False
     title: str = ""
+    made_title: str = ""
+    """The title made from the first prompt, which stands while the user gives no other."""
+    renamed: bool = False
     agent: str = ""
     agent_text: str = ""
     sandbox: str = "none"
     turns: list[Turn] = field(default_factory=list)
     tools: dict[str, ToolCall] = field(default_factory=dict)
-    activity: Phase = "thinking"
-    since: datetime | None = None
+    machine: Machine = field(default_factory=Machine)
+    """What the session is doing."""
     retry: ev.Retry | None = None
+    """Why a request is tried again, while it is."""
+    silent: datetime | None = None
+    """Since when it is known that nothing comes from the agent; ``None`` while something does."""
     context: ev.ContextUse = field(default_factory=ev.ContextUse)
     models: tuple[ev.ModelUse, ...] = ()
+    budget: float | None = None
+    """Dollars that the session may cost, if the user said so for it; 0: no limit."""
     finished: bool = False
     tool_revision: int = 0
     """Grows with every change of any tool call."""
     questions: dict[str, ev.ApprovalRequested] = field(default_factory=dict)
     """Open questions to the user by their id, oldest first."""
+    allowed: Allowed = field(default_factory=Allowed)
+    """Answers that hold for the rest of the session."""
+    servers: dict[str, ev.ServerChanged] = field(default_factory=dict)
+    """What was told last of each MCP server that this run of the program knows, by name."""
     remarks: int = 0
     """Entries of the transcript that belong to no turn and are to be seen before the first one."""
+    partial: bool = field(default=False, compare=False)
+    """True while only the last turns are known: sums over the session are not."""
     transfers: dict[str, ev.Progress] = field(default_factory=dict, compare=False)
     """Files on their way, by subject. They pass and are not in a replayed state."""
+    _heard: datetime | None = field(default=None, repr=False, compare=False)
+    """When the turn went on last."""
     _ended: int = field(default=0, repr=False, compare=False)
     """So many turns from the first on have surely ended: they are not looked at for each event again."""
     _open: dict[str, ToolCall] = field(default_factory=dict, repr=False, compare=False)
@@ -84,20 +108,22 @@ class ChatState:
     @property
     def busy(self) -> bool:
         """True while a turn runs."""
-        return self.turn is not None
+        return self.machine.busy
 
     @property
     def phase(self) -> Phase:
-        """What is going on now."""
-        if self.agent in ("lost", "closed"):
-            return "lost" if self.agent == "lost" else "closed"
-        if self.agent == "":
-            return "starting"
-        if self.agent == "connecting":
-            return "connecting"
-        if not self.busy:
-            return "idle"
-        return "asking" if any(asked.tool_use_id for asked in self.questions.values()) else self.activity
+        """What is going on now; see ``phases.py``."""
+        return self.machine.phase
+
+    @property
+    def since(self) -> datetime | None:
+        """When that began."""
+        return self.machine.since
+
+    @property
+    def coding(self) -> bool:
+        """True while the model writes the arguments of a call."""
+        return self.phase == "streaming" and any(tool.status == "writing" for tool in self.running_tools)
 
     @property
     def running_tools(self) -> list[ToolCall]:
@@ -136,11 +162,17 @@ class ChatState:
                 cache_creation=sum(t.usage.cache_creation for t in turns),
             )
             known = sum(t.cost_usd for t in turns if t.cost_usd is not None)
-            unknown = sum(1 for t in turns if t.ended and t.cost_usd is None and t.used_tokens)
+            unknown = sum(1 for t in turns if t.ended and t.cost_usd is None)
             self._sums = (self._ends, usage, (known, unknown))
         return self._sums
 
     # -- changing ----------------------------------------------------------------------------------------
+
+    def become(self, other: ChatState) -> None:
+        """Take everything from a state that was made of more events, which is not to be used again."""
+        revision = max(self.tool_revision, other.tool_revision) + 1
+        vars(self).update(vars(other))
+        self.tool_revision = revision
 
     def apply_all(self, events: Iterable[ev.Event]) -> None:
         """Apply events in order."""
@@ -149,13 +181,14 @@ class ChatState:
 
     def apply(self, event: ev.Event) -> None:
         """Apply one event. Events of a kind that is not known change nothing."""
+        self.machine.apply(event)
+        if self.machine.phase != "retrying":
+            self.retry = None
+        if isinstance(event, HEARD):
+            self._heard, self.silent = event.at, None
         match event:
-            case ev.TextDelta():
-                self._answering("writing", event.at)
-            case ev.ThinkingDelta():
-                self._answering("thinking", event.at)
             case ev.Text():
-                self._answering("thinking" if not self.running_tools else "running", event.at)
+                self._answered()
             case ev.ToolInputDelta():
                 self._tool_draft(event)
             case ev.ToolOutput():
@@ -167,11 +200,15 @@ class ChatState:
             case ev.Progress():
                 self._progress(event)
             case ev.ApprovalRequested():
+                self.allowed.take(event)
                 self.questions[event.approval_id] = event
                 self._touch_call(event.tool_use_id)
             case ev.ApprovalAnswered():
+                self.allowed.take(event)
                 if asked := self.questions.pop(event.approval_id, None):
                     self._touch_call(asked.tool_use_id)
+            case ev.ApprovalForgotten():
+                self.allowed.take(event)
             case ev.Attached():
                 self.remarks += 1
                 self.transfers.pop(event.attach_id, None)
@@ -183,31 +220,36 @@ class ChatState:
                 self._turn_started(event)
             case ev.TurnFinished():
                 self._turn_finished(event)
+            case ev.TurnSettled():
+                self._turn_settled(event)
             case ev.Retry():
                 self._withdraw()
-                self.retry = event
-                self._be("retrying", event.at)
+                self.retry = event if self.phase == "retrying" else None
             case ev.Status():
                 self._status(event)
+            case ev.SessionRenamed():
+                title = clean_line(event.title, TITLE_LIMIT)
+                self.renamed, self.title = bool(title), title or self.made_title
             case ev.SessionStarted():
+                self.allowed.take(event)
                 self._session_started(event)
+            case ev.ControlsChanged():
+                self.model, self.effort, self.thinking = event.model, event.effort, event.thinking
+                self.controlled = True
+            case ev.ServerChanged():
+                self.servers[event.name] = event
+            case ev.BudgetChanged():
+                self.budget = event.limit_usd
             case ev.SessionFinished():
                 self._settle()
                 self.finished = True
             case _:
                 pass
 
-    def _be(self, activity: Phase, at: datetime) -> None:
-        if activity != "retrying":
-            self.retry = None
-        if activity != self.activity or self.since is None:
-            self.activity = activity
-            self.since = at
-
-    def _answering(self, activity: Phase, at: datetime) -> None:
+    def _answered(self) -> None:
+        """Something of the answer is there that nothing withdraws: a whole block, a call that runs."""
         if turn := self.turn:
             turn.answered = True
-        self._be(activity, at)
 
     def _tool(self, tool_use_id: str, name: str, at: datetime) -> ToolCall:
         tool = self.tools.get(tool_use_id)
@@ -223,7 +265,6 @@ class ChatState:
             tool.draft += event.text
             tool.partial.feed(event.text)
             self._touch(tool)
-        self._answering("coding", event.at)
 
     def _tool_started(self, event: ev.ToolStarted) -> None:
         tool = self._tool(event.tool_use_id, event.name, event.at)
@@ -234,7 +275,7 @@ class ChatState:
         if tool.open:
             tool.status = "running"
             tool.started = event.at
-        self._answering("running", event.at)
+        self._answered()
 
     def _tool_finished(self, event: ev.ToolFinished) -> None:
         tool = self._tool(event.tool_use_id, "", event.at)
@@ -243,8 +284,6 @@ class ChatState:
         tool.status = "interrupted" if event.interrupted else "failed" if event.is_error else "ok"
         self._touch(tool)
         self._bound_output(tool)
-        if not self.running_tools:
-            self._be("thinking", event.at)
 
     def _bound_output(self, tool: ToolCall) -> None:
         """A call has ended: when all calls hold too much output, the oldest give theirs up."""
@@ -275,14 +314,11 @@ class ChatState:
                 self.tool_revision += 1
 
     def _turn_started(self, event: ev.TurnStarted) -> None:
-        first = not self.busy
         self.turns.append(Turn(id=event.turn_id, prompt=event.prompt, started=event.at))
-        if not self.title:
-            self.title = clean_line(event.prompt, TITLE_LIMIT)
-        if first:
-            self.activity = "thinking"
-            self.since = event.at
-            self.retry = None
+        if not self.made_title:
+            self.made_title = clean_line(event.prompt, TITLE_LIMIT)
+        if not self.renamed:
+            self.title = self.made_title
 
     def _turn_finished(self, event: ev.TurnFinished) -> None:
         self._ends += 1
@@ -302,13 +338,19 @@ class ChatState:
             self.context = event.context
         if event.models:
             self.models = event.models
-        self.retry = None
-        self.activity = "thinking"
-        self.since = event.at
+
+    def _turn_settled(self, event: ev.TurnSettled) -> None:
+        turn = next((t for t in reversed(self.turns) if t.id == event.turn_id), None)
+        if turn is not None:
+            turn.cost_usd, turn.usage = event.cost_usd, event.usage
+            self._sums = None
+        self.models = event.models or self.models
 
     def _status(self, event: ev.Status) -> None:
         if event.component == "agent":
-            self.agent, self.agent_text = event.state, event.text
+            self.silent = (self._heard or event.at) if event.state == "silent" else None
+            if event.state in AGENT:
+                self.agent, self.agent_text = event.state, event.text
         else:
             self.sandbox = event.state
 
@@ -320,6 +362,7 @@ class ChatState:
         self.demo = event.demo
         self.agent, self.agent_text = "connecting", ""
         self.sandbox = "none"
+        self.servers.clear()
         self.finished = False
 
     def _settle(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from sandbox_chat.plain import size_text
@@ -201,6 +201,12 @@ def written(part: Part) -> str:
 def files(parts: Sequence[Part]) -> list[str]:
     """Return the paths of the mentioned files, each once."""
     return list(dict.fromkeys(part.text for part in parts if part.kind == "file"))
+
+
+def without_escape(parts: Sequence[Part]) -> list[Part]:
+    """Return the parts of a prompt that begins with two strokes, without the first one."""
+    first, *rest = parts
+    return [replace(first, text=first.text.lstrip()[1:]), *rest]
 
 
 def recognised(text: str, before: Sequence[Part]) -> list[Part]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sandbox_chat.events import Content, FileContent, ImageContent, TableContent, TextContent, content_dict
-from sandbox_chat.plain import places
+from sandbox_chat.event_json import content_dict
+from sandbox_chat.events import Content, FileContent, ImageContent, TableContent, TextContent
+from sandbox_chat.plain import arguments_line, places
 from sandbox_chat.text import bound, clean
 from sandbox_chat.ui.calls import ToolCall
+from sandbox_chat.ui.glyphs import glyph
 from sandbox_chat.ui.transcript.card_answer import Part
 from sandbox_chat.ui.transcript.card_table import table_text
 from sandbox_chat.words import tr
@@ -35,22 +37,23 @@ def arguments_json(tool: ToolCall) -> str:
 
 
 def code(tool: ToolCall) -> tuple[str, str]:
-    """Return what a call does and the language to highlight it in (empty for none)."""
+    """Return what a call does and the language to highlight it in (empty for none); of another server's its arguments."""
     given = arguments(tool)
-    if isinstance(text := given.get("code"), str):
-        return bound(text, VIEW_LIMIT), "python"
-    if not given:
-        return "", ""
-    if isinstance(text := given.get("content"), str):
-        path = given.get("path")
-        head = f"{path}\n\n" if isinstance(path, str) else ""
-        return bound(head + text, VIEW_LIMIT), ""
-    return bound(_json(given), VIEW_LIMIT), "json"
+    if not tool.server:
+        if isinstance(text := given.get("code"), str):
+            return bound(text, VIEW_LIMIT), "python"
+        if isinstance(text := given.get("content"), str):
+            path = given.get("path")
+            head = f"{path}\n\n" if isinstance(path, str) else ""
+            return bound(head + text, VIEW_LIMIT), ""
+    return (bound(_json(given), VIEW_LIMIT), "json") if given else ("", "")
 
 
 def whole_code(tool: ToolCall) -> tuple[str, str]:
-    """Return all of what a call does, and the suffix of a file that holds it."""
+    """Return all of what a call does, and the suffix of a file that holds it; nothing for one of another server."""
     given = arguments(tool)
+    if tool.server:
+        return "", ""
     if isinstance(text := given.get("code"), str):
         return text, ".py"
     if isinstance(text := given.get("content"), str):
@@ -59,8 +62,10 @@ def whole_code(tool: ToolCall) -> tuple[str, str]:
 
 
 def first_line(tool: ToolCall) -> str:
-    """Return one line that says what a call does: the first line of its code, or its path."""
+    """Return one line that says what a call does: the first line of its code, its path, or the arguments of another server's."""
     given = arguments(tool)
+    if tool.server:
+        return arguments_line(given, f" {glyph('dot')} ")
     for key in CODE_KEYS if "path" not in given or "code" in given else ("path",):
         value = given.get(key)
         if isinstance(value, str) and value.strip():

@@ -23,6 +23,10 @@ EN = {
     "used": "{tokens} tokens used",
     "context_unknown": "not known yet",
     "of": " of {limit}",
+    "model": "model",
+    "cost": "cost",
+    "cache_read": "cache read",
+    "cache_written": "cache written",
 }
 
 ZH = {
@@ -46,4 +50,8 @@ ZH = {
     "used": "已用 {tokens} 词元",
     "context_unknown": "尚不清楚",
     "of": " / {limit}",
+    "model": "模型",
+    "cost": "费用",
+    "cache_read": "缓存读取",
+    "cache_written": "缓存写入",
 }

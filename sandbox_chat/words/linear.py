@@ -23,13 +23,18 @@ EN = {
     "saved": "Session saved: sandbox-chat --resume {session}",
     "once_more": "Ctrl+C once more quits.",
     "stopping": "Stopping the turn. Ctrl+C once more quits.",
+    "silent": "Nothing has come for a while. Ctrl+C stops the turn.",
     "pasted": "{lines} lines are in the prompt. Enter alone sends them, /clear drops them.",
     "cleared": "The prompt is empty.",
     "help": """\
 Type a prompt and press Enter. A backslash at the end of a line goes on in the next one.
-/attach FILE puts a file into the sandbox. /model NAME changes the model. /cost tells the cost.
-/code and /output read the code and all that came of the last tool call. /history reads the session.
-/clear drops what was pasted. /quit or Ctrl+D ends. Ctrl+C stops the turn, twice ends.
+/attach FILE puts a file into the sandbox. /cost tells the cost, /budget DOLLARS limits it.
+/model NAME, /effort LEVEL and /thinking on, off or TOKENS change the model, its effort and its thinking from the next turn on.
+/clear lets the agent forget what was said, /compact has it replaced by a summary. /retry sends the last prompt again.
+/fork goes on in a branch of the session, /rewind NUMBER in one that begins before that turn; /rewind lists the turns.
+/code and /output read the code and all that came of the last tool call. /history reads the session, /export FILE writes it.
+/approvals tells what you allowed for the session, /approvals NUMBER takes it back. /mcp tells the MCP servers and their tools.
+While a pasted prompt waits, /clear drops it. /quit or Ctrl+D ends. Ctrl+C stops the turn, twice ends.
 A blank before the slash, or a second slash, sends the line as a prompt.""",
     "no_calls": "There was no tool call yet.",
     "no_code": "{name} has no code.",
@@ -38,12 +43,16 @@ A blank before the slash, or a second slash, sends the line as a prompt.""",
     "no_model": "Which model? Use: /model NAME",
     "demo_model": "The demo has no model to choose.",
     "model_set": "The model is {model} from the next turn on.",
+    "rewind_how": "Back to which turn? Use: /rewind NUMBER",
+    "rewound": "Back at turn {number}, in a branch; the first session stays. The prompt was: {prompt}. /retry sends it again, or type another.",
     "no_file": "Which file? Use: /attach FILE",
     "attaching": "Attaching {name}.",
     "asked": "Question: {question}",
     "choice": "  {number} {label}",
     "not_a_choice": "Please type a number from 1 to {count}.",
     "answered": "Answer: {label}",
+    "approval": "  {number} {label}: {subject}",
+    "approval_how": "/approvals NUMBER takes one back.",
     "withdrawn": "The question was withdrawn: {question}",
     "you": "You: {prompt}",
     "retry": "Trying again in {wait}, attempt {attempt}: {reason}",
@@ -67,6 +76,7 @@ A blank before the slash, or a second slash, sends the line as a prompt.""",
     "no_cost": "no cost (demo)",
     "part_cost": "{cost} and {turns} with an unknown price",
     "cost": "cost {turn}, session {session}",
+    "settled": "The turn that was stopped cost {turn}; session {session}.",
     "tokens": "{read} tokens in, {written} out",
     "context": "context {percent} %",
     "turn": "turn: {parts}",
@@ -85,7 +95,7 @@ ZH = {
     "unsafe": "不安全：代码在本机运行，没有隔离",
     "connecting": "正在连接。",
     "ready": "就绪。",
-    "lost": "与代理的连接已断开。{text}",
+    "lost": "与智能体的连接已断开。{text}",
     "resumed": "会话在 {turns}之后继续。输入 /history 可读出记录。",
     "turns.one": "{count} 个轮次",
     "turns.many": "{count} 个轮次",
@@ -93,13 +103,18 @@ ZH = {
     "saved": "会话已保存：sandbox-chat --resume {session}",
     "once_more": "再按一次 Ctrl+C 即退出。",
     "stopping": "正在停止本轮次。再按一次 Ctrl+C 即退出。",
+    "silent": "已有一段时间没有动静。按 Ctrl+C 停止本轮次。",
     "pasted": "提示中已有 {lines} 行。直接按回车发送，/clear 放弃。",
     "cleared": "提示已清空。",
     "help": """\
 键入提示后按回车。行末的反斜杠表示下一行继续。
-/attach 文件：把文件放入沙箱。/model 名称：更换模型。/cost：说明费用。
-/code 和 /output：读出上一个工具调用的代码和全部结果。/history：读出会话。
-/clear：放弃粘贴的内容。/quit 或 Ctrl+D：结束。Ctrl+C：停止本轮次，连按两次结束程序。
+/attach 文件：把文件放入沙箱。/cost：说明费用，/budget 美元数：限制费用。
+/model 名称、/effort 级别、/thinking on、off 或词元数：从下一轮次起更换模型、用力程度和思考。
+/clear：让智能体忘记之前的内容；/compact：将其替换为摘要。/retry：再次发送上一条提示。
+/fork：在会话的分支中继续；/rewind 编号：在该轮次之前开始的分支中继续；/rewind：列出各轮次。
+/code 和 /output：读出上一个工具调用的代码和全部结果。/history：读出会话；/export 文件：写出会话。
+/approvals：说明本会话内已允许的操作，/approvals 编号：撤回。/mcp：说明 MCP 服务器及其工具。
+粘贴的提示尚未发送时，/clear 放弃它。/quit 或 Ctrl+D：结束。Ctrl+C：停止本轮次，连按两次结束程序。
 斜杠前加一个空格，或再加一个斜杠，则该行作为提示发送。""",
     "no_calls": "还没有工具调用。",
     "no_code": "{name} 没有代码。",
@@ -108,12 +123,16 @@ ZH = {
     "no_model": "哪个模型？用法：/model 名称",
     "demo_model": "演示模式没有可选的模型。",
     "model_set": "从下一轮次起使用模型 {model}。",
+    "rewind_how": "回到哪一轮次？用法：/rewind 编号",
+    "rewound": "已回到第 {number} 轮次的分支；原会话保持不变。该提示为：{prompt}。/retry 再次发送，或键入别的提示。",
     "no_file": "哪个文件？用法：/attach 文件",
     "attaching": "正在附加 {name}。",
     "asked": "问题：{question}",
     "choice": "  {number} {label}",
     "not_a_choice": "请输入 1 到 {count} 之间的编号。",
     "answered": "回答：{label}",
+    "approval": "  {number} {label}：{subject}",
+    "approval_how": "/approvals 编号可撤回其中一项。",
     "withdrawn": "问题已撤回：{question}",
     "you": "你：{prompt}",
     "retry": "{wait} 后重试（第 {attempt} 次）：{reason}",
@@ -137,6 +156,7 @@ ZH = {
     "no_cost": "不产生费用（演示）",
     "part_cost": "{cost}，另有 {turns}价格未知",
     "cost": "费用 {turn}，会话合计 {session}",
+    "settled": "被中断的轮次花费 {turn}；会话合计 {session}。",
     "tokens": "读入 {read} 个词元，写出 {written} 个",
     "context": "上下文 {percent} %",
     "turn": "轮次：{parts}",

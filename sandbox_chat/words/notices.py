@@ -9,6 +9,10 @@ EN = {
     "failed": "The turn failed ({kind}).",
     "again": "{reason}. Trying again (attempt {attempt}).",
     "again_in": "{reason}. Trying again in {seconds} s (attempt {attempt}).",
+    "cleared": "The agent begins anew here: it remembers nothing of what stands above.",
+    "compacted": "What the agent remembers was replaced by a summary{tokens}.",
+    "compacted_by_itself": "The conversation had become long: its older part was replaced by a summary for the model{tokens}.",
+    "compacted_tokens": " ({before} → {after} tokens)",
     "answered": "{question} → {answer}",
 }
 
@@ -19,5 +23,9 @@ ZH = {
     "failed": "本轮次失败（{kind}）。",
     "again": "{reason}。正在重试（第 {attempt} 次）。",
     "again_in": "{reason}。将在 {seconds} 秒后重试（第 {attempt} 次）。",
+    "cleared": "智能体从这里重新开始：它不记得以上内容。",
+    "compacted": "智能体的记忆已替换为摘要{tokens}。",
+    "compacted_by_itself": "对话已经很长：较早的部分已替换为给模型的摘要{tokens}。",
+    "compacted_tokens": "（{before} → {after} 词元）",
     "answered": "{question} → {answer}",
 }

@@ -147,26 +147,6 @@ async def test_a_picture_arrives_as_an_image_block(tmp_path: Path) -> None:
         assert Path(image.path).read_bytes() == c.pictures[0]
 
 
-@pytest.mark.slow
-async def test_large_results_do_not_break_the_reader(tmp_path: Path) -> None:
-    worker = MemorySandbox()
-    noise = picture(1500, 1400, noise=True)
-    worker.next = [
-        Execution(stdout="line of text\n" * 80_000),
-        Execution(outputs=tuple(RichOutput({"image/png": noise}) for _ in range(3))),
-    ]
-    steps = (call("run_code", code="text"), call("run_code", code="pictures"), text("done"))
-    async with chat(*steps, tmp=tmp_path, worker=worker) as c:
-        finished = await c.ask("go")
-        assert not finished.is_error
-        assert shown(c)[-1] == "done"
-        first = tool_results(c.server, 1)[0].text
-        assert len(first) <= 20_000
-        assert "cut out of" in first
-        assert "persisted-output" not in first
-        assert json.dumps(c.server.requests[-1].body["messages"]).count('"type": "image"') == 3
-
-
 async def test_two_tools_at_once(tmp_path: Path) -> None:
     both = reply(
         ToolUse("mcp__sandbox__run_code", {"code": "sleep(1)\nprint('slow')"}),
@@ -239,7 +219,8 @@ async def test_interrupts_at_any_moment(tmp_path: Path) -> None:
             finished = await c.finished(turn, 10)
             assert finished.interrupted, f"after {delay} s"
         check_order(c.events)
-        assert [event.state for event in c.of(Status)] == ["connecting", "ready"]
+        states = [event.state for event in c.of(Status) if event.state != "interrupting"]
+        assert states == ["connecting", "ready"]
 
 
 async def test_prompts_wait_in_line_and_run_one_by_one(tmp_path: Path) -> None:
@@ -324,55 +305,6 @@ async def test_a_session_without_a_record_of_the_agent_starts_afresh_and_says_so
         assert "does not know what was said before" in notice.text
 
 
-async def test_a_killed_cli_is_started_again_with_the_same_session(tmp_path: Path) -> None:
-    steps = (text("your word is kiwi"), long(), text("still here"))
-    async with chat(*steps, tmp=tmp_path) as c:
-        first = await c.ask("give me a word")
-        turn = await c.send("write")
-        await c.until(lambda: len(c.of(TextDelta)) > 10)
-        old = c.session.cli_pid
-        assert old > 0
-        os.kill(old, signal.SIGKILL)
-        finished = await c.finished(turn, 15)
-        assert finished.is_error and not finished.interrupted
-        assert "SIGKILL" in finished.error and "send the prompt again" in finished.error
-        assert shown(c)[1].startswith("word word")
-        await c.until(lambda: c.session.cli_pid not in (0, old))
-        again = await c.ask("write, please")
-        assert not again.is_error
-        assert shown(c)[-1] == "still here"
-        assert "kiwi" in json.dumps(c.server.requests[-1].body["messages"])
-        assert first.total_cost_usd is not None and again.cost_usd is not None
-        assert again.total_cost_usd == pytest.approx(first.total_cost_usd + again.cost_usd)
-        states = [event.state for event in c.of(Status)]
-        assert states == ["connecting", "ready", "lost", "connecting", "ready"]
-        check_order(c.events)
-
-
-@pytest.mark.slow
-async def test_a_cli_killed_while_a_tool_runs(tmp_path: Path) -> None:
-    async with chat(call("run_code", code="sleep(30)"), text("still here"), tmp=tmp_path) as c:
-        turn = await c.send("run")
-        await c.until(lambda: c.of(ToolOutput))
-        os.kill(c.session.cli_pid, signal.SIGKILL)
-        finished = await c.finished(turn, 15)
-        assert finished.is_error
-        assert len(c.of(ToolFinished)) == 1
-        assert c.worker.cancelled == 1
-        assert not (await c.ask("again")).is_error
-        check_order(c.events)
-
-
-@pytest.mark.slow
-async def test_a_cli_killed_while_idle_is_started_with_the_next_prompt(tmp_path: Path) -> None:
-    async with chat(text("one"), text("two"), tmp=tmp_path) as c:
-        await c.ask("a")
-        os.kill(c.session.cli_pid, signal.SIGKILL)
-        await c.until(lambda: c.of(Status)[-1].state == "lost")
-        assert not (await c.ask("b")).is_error
-        assert shown(c) == ["one", "two"]
-
-
 async def test_closing_in_the_middle_of_an_answer(tmp_path: Path) -> None:
     async with chat(long(), tmp=tmp_path) as c:
         await c.send("write")
@@ -402,22 +334,6 @@ async def test_closing_while_a_tool_runs(tmp_path: Path) -> None:
     assert not psutil.pid_exists(pid)
     assert c.worker.cancelled == 1
     check_order(c.events)
-
-
-@pytest.mark.slow
-async def test_a_frozen_cli_that_does_not_react_to_an_interruption_is_replaced(tmp_path: Path) -> None:
-    async with chat(long(), text("second"), tmp=tmp_path) as c:
-        turn = await c.send("write")
-        await c.until(lambda: len(c.of(TextDelta)) > 5)
-        frozen = c.session.cli_pid
-        os.kill(frozen, signal.SIGSTOP)
-        await c.session.interrupt()
-        finished = await c.finished(turn, 15)
-        assert finished.interrupted
-        assert not (await c.ask("again")).is_error
-        assert shown(c)[-1] == "second"
-        assert not psutil.pid_exists(frozen)
-        check_order(c.events)
 
 
 @pytest.mark.slow
@@ -554,7 +470,7 @@ async def test_a_session_id_that_the_cli_refuses_is_said(tmp_path: Path) -> None
             await c.session.connect()
         finished = await c.ask("hi")
         assert finished.is_error
-        assert "could not be started" in finished.error and "send it again" in finished.error
+        assert "could not be started" in finished.error and "Send the prompt again" in finished.error
 
 
 async def test_nothing_answers_at_the_endpoint(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from support.scripted import call, serve, text, tool_results
 
 from sandbox_chat.events import (
     ApprovalAnswered,
+    ApprovalForgotten,
     ApprovalRequested,
     Attached,
     Event,
@@ -23,7 +24,8 @@ from sandbox_chat.events import (
     ToolFinished,
     ToolOutput,
 )
-from sandbox_chat.journal.files import Damage, read_events
+from sandbox_chat.journal.files import read_events
+from sandbox_chat.journal.lines import Damage
 from sandbox_chat.ui.state import ChatState
 from sandbox_chat.ui.transcript import Feed
 
@@ -71,6 +73,29 @@ def test_a_question_is_answered_recorded_and_replayed(tmp_path: Path) -> None:
     live, replayed = rows(e.events), rows(recorded(tmp_path))
     assert live[0] == replayed[0]
     assert any("r.txt exists already. Replace it? → replace it" in row for row in live[0])
+
+
+@pytest.mark.slow
+def test_an_answer_for_the_session_is_asked_for_once_and_not_carried_over(tmp_path: Path) -> None:
+    (tmp_path / "downloads").mkdir()
+    file = tmp_path / "downloads" / "r.txt"
+    file.write_text("old")
+    again = (call("write_file", path="r.txt", content="newer"), call("download_file", path="r.txt"))
+    with engine(tmp_path, *SAVE[:2], *again, text("Done."), on_event=answering("replace_session")) as e:
+        assert not e.ask("save it twice").is_error
+        assert len(e.of(ApprovalRequested)) == 1
+        assert file.read_text() == "newer"
+        assert "for the whole session" in tool_results(e.server)[-1].text
+        session = e.engine.session_id
+        e.engine.forget_answer(e.of(ApprovalRequested)[0].approval_id)
+        e.until(lambda: e.of(ApprovalForgotten))
+    live, replayed = rows(e.events), rows(recorded(tmp_path))
+    assert live[0] == replayed[0] and live[1].allowed == replayed[1].allowed
+    with engine(tmp_path, *SAVE, resume=session, on_event=answering("never")) as e:
+        assert not e.ask("save it").is_error
+        assert len(e.of(ApprovalRequested)) == 1, "what was allowed is not carried over"
+        assert any("nothing was saved" in result.text for result in tool_results(e.server))
+    assert file.read_text() == "newer"
 
 
 @pytest.mark.slow

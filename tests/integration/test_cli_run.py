@@ -15,6 +15,8 @@ import pytest
 from support.program import PROGRAM, environment, journal_events, run, wait_until
 from support.scripted import MessagesServer, serve, text
 
+from sandbox_chat import __version__
+
 SLOW = text("word " * 2000, pace=0.02)
 
 
@@ -91,6 +93,20 @@ def test_plain_text_streams_and_the_session_can_be_read_and_resumed(tmp_path: Pa
     assert [event["seq"] for event in lines] == list(range(1, len(lines) + 1))
 
 
+def test_of_a_deleted_session_nothing_stays_on_the_disk(tmp_path: Path) -> None:
+    def holding() -> list[str]:
+        found = (path for path in tmp_path.rglob("*") if path.is_file())
+        return [str(path) for path in found if b"quokkas" in path.read_bytes()]
+
+    with serve(text("They smile.")) as server:
+        done = run("run", "What do quokkas do?", home=tmp_path, env=gateway(server))
+    assert done.code == 0, done.stderr
+    assert any("projects" in path for path in holding())  # the agent's own record
+    deleted = run("sessions", "delete", "--yes", done.stderr.split()[-1], home=tmp_path)
+    assert deleted.code == 0, deleted.stderr
+    assert holding() == []
+
+
 @pytest.mark.slow  # two turns
 def test_ctrl_c_at_a_terminal_keeps_the_partial_answer(tmp_path: Path) -> None:
     with serve(SLOW, text("Still here.")) as server:
@@ -162,4 +178,5 @@ def test_a_log_is_written_and_holds_no_credential(tmp_path: Path) -> None:
         assert ended.code == 0, ended.stderr
         assert server.token not in log.read_text()
     assert log.stat().st_mode & 0o777 == 0o600
-    assert "sandbox-chat 0." in log.read_text()
+    started = json.loads(log.read_text().splitlines()[0])
+    assert (started["event"], started["version"]) == ("start", __version__)

@@ -9,7 +9,8 @@ import pytest
 from support.program import journals, run
 from support.screen import shown
 
-from sandbox_chat.events import Event, ToolFinished, from_json
+from sandbox_chat.event_json import from_json
+from sandbox_chat.events import Event, ToolFinished
 from sandbox_chat.journal import Journal
 
 

@@ -10,8 +10,6 @@ from support.troubles_doc import row, written
 
 MUST_SAY: dict[str, dict[str, list[str]]] = {
     "model": {
-        "400: the model": ["400", "does not support", "CLAUDE_MODEL"],
-        "no longer fits": ["context", "Start a new session"],
         "says that it has no tool": ["did not use the sandbox", "gateway"],
         "call as text": ["as plain text", "CLAUDE_MODEL"],
         "with --sandbox off": ["--sandbox local"],

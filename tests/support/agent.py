@@ -234,6 +234,8 @@ async def chat(
     endpoint: Endpoint | None = None,
     connect: bool = True,
     function: Any = None,
+    earlier: TurnFinished | None = None,
+    budget: float | None = None,
 ) -> AsyncIterator[Chat]:
     """A connected session against a scripted endpoint; closed at the end, and its CLI with it.
 
@@ -270,6 +272,8 @@ async def chat(
             save_file=save_file,
             emit=lambda event: made[0].sink(event),
             home=tmp / "claude",
+            earlier=earlier,
+            budget=budget,
         )
         made.append(Chat(session, server, worker, pictures, events))
         try:

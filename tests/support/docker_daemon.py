@@ -321,13 +321,16 @@ def _mirror() -> list[str]:
 
 def _wheels() -> Path:
     """Fetch wheels for the base's Python, once."""
+    import hashlib
+
     from sandbox_chat.sandbox import docker_build
 
-    folder = cache() / f"wheels-{PYTHON}"
+    requirements = docker_build.source_folder() / "requirements.txt"
+    key = hashlib.sha256(requirements.read_bytes()).hexdigest()[:8]
+    folder = cache() / f"wheels-{PYTHON}-{key}"
     if not any(folder.glob("*.whl")):
         part = folder.with_suffix(".part")
         shutil.rmtree(part, ignore_errors=True)
-        requirements = docker_build.source_folder() / "requirements.txt"
         done = subprocess.run(
             [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:", "--python-version", PYTHON,
              "--dest", str(part), "--requirement", str(requirements)],

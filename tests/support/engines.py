@@ -8,6 +8,7 @@ with engine(tmp_path, call("run_code", code="1+1"), text("2")) as e:
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +30,7 @@ class Running:
 
     def __init__(self, server: MessagesServer, on_event: Callable[[Running, Event], None] | None) -> None:
         self.server = server
+        self.began = time.time()
         self.events: list[Event] = []
         self.engine: Engine
         self._on_event = on_event
@@ -74,6 +76,8 @@ def engine(
     function: Any = None,
     asks: bool = False,
     resume: str | None = None,
+    fork: bool = False,
+    replay: Callable[[Event], None] | None = None,
     on_event: Callable[[Running, Event], None] | None = None,
     **settings: Any,
 ) -> Iterator[Running]:
@@ -89,7 +93,9 @@ def engine(
             "downloads_dir": folder / "downloads",
             **settings,
         }
-        running.engine = Engine(Settings(**values), running.take, asks=asks, resume=resume)
+        running.engine = Engine(
+            Settings(**values), running.take, asks=asks, resume=resume, replay=replay, fork=fork
+        )
         running.engine.start()
         try:
             yield running

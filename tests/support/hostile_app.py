@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import json
 import sys
 import time
@@ -23,7 +24,9 @@ from textual.color import Color
 
 from sandbox_chat import events as ev
 from sandbox_chat.ansi import Output
+from sandbox_chat.journal import Journal
 from sandbox_chat.text import ModelText, from_arguments, from_model, from_name, from_output
+from sandbox_chat.ui.controller import Chat
 from sandbox_chat.ui.guard import Guard
 
 KINDS = (
@@ -139,7 +142,7 @@ async def calls(at: Place) -> None:
     at.emit(ev.TurnStarted(at=START, turn_id="c", prompt="calls"))
     for number, text in enumerate(TEXTS):
         call = f"c{number}"
-        name = at.name(text) or "tool"
+        name = at.name(f"mcp__{text}__{text}" if number % 5 == 0 else text) or "tool"
         for piece in ('{"code": "', json.dumps(text)[1:-1], '"'):
             at.emit(ev.ToolInputDelta(tool_use_id=call, name=name, text=at.model(piece)))
         given = {"code": text} if number % 2 else {"path": text, text: [text], "content": text}
@@ -242,14 +245,101 @@ async def prompt_line(at: Place) -> None:
     for text in TEXTS[:20]:
         at.app.chat.submit(at.model(text))
     await at.look()
-    for _ in range(20):
-        at.app.chat.take_back()
+    screen.action_queue()
+    for prompt in list(at.app.chat.queue):
+        await at.look(0.02)
+        at.app.chat.remove(prompt.id)
     at.emit(turn_finished("w"))
     screen.action_find()
     for text in TEXTS[::6]:
         screen.query_one("#find-input").value = text if at.raw else from_name(text)
         await at.look(0.02)
     screen.query_one(FindBar).action_leave()
+
+
+def hostile_server(at: Place, text: str, state: ev.ServerState, *, name: str = "") -> ev.ServerChanged:
+    """A server of which everything that is told is hostile."""
+    called = at.name(text) or "x"
+    return ev.ServerChanged(
+        at=START,
+        name=name or called,
+        place="host",
+        state=state,
+        transport=called,
+        tools=(ev.ServerTool(called, f"{called}2", at.model(text)),),
+        text=at.model(text),
+        log=called,
+    )
+
+
+def dialogs(at: Place, text: str) -> list[Any]:
+    """Every dialog that shows outside text, with ``text`` in it."""
+    from sandbox_chat.ui.screens.budget import BudgetScreen
+    from sandbox_chat.ui.screens.choose import ChooseScreen, Offer
+    from sandbox_chat.ui.screens.confirm import ConfirmScreen
+    from sandbox_chat.ui.screens.in_use import InUseScreen
+    from sandbox_chat.ui.screens.link import LinkScreen
+    from sandbox_chat.ui.screens.page import PageScreen
+    from sandbox_chat.ui.screens.rename import RenameScreen
+    from sandbox_chat.ui.screens.sandbox import SandboxScreen
+    from sandbox_chat.ui.screens.servers import ServersScreen
+
+    name = at.name(text)
+    pages = [ev.FileContent(name or "x", "text/html", 7, name)]
+    served = Chat()
+    states: tuple[ev.ServerState, ...] = ("failed", "ready")
+    for state in states:
+        served.state.apply(hostile_server(at, text, state, name=f"{state} {name}"))
+    return [
+        LinkScreen("http://e/" + text),
+        PageScreen(pages, hosts=lambda _: [], chosen=lambda *_: None),
+        ChooseScreen(name, [Offer(name, name, name), Offer("b", at.model(text))], present=name, check=str, placeholder=name),
+        RenameScreen(name),
+        ConfirmScreen(name, at.model(text), name),
+        InUseScreen(name),
+        BudgetScreen(1.0, 0.5, unknown=True, waiting=2),
+        SandboxScreen(at.app.settings, at.app.chat),
+        ServersScreen(served),
+    ]  # fmt: skip
+
+
+def past_sessions(at: Place) -> Path:
+    """A data folder whose sessions have hostile titles, prompts, models and hits."""
+    folder = at.folder / "past"
+    for number, text in enumerate(TEXTS[::12]):
+        journal = Journal.create(folder / "sessions", f"{number:04d}-hostile")
+        for seq, event in enumerate(
+            (
+                ev.SessionStarted(
+                    session_id=journal.session_id, model=at.name(text), sandbox="local", demo=True
+                ),
+                ev.TurnStarted(turn_id="t", prompt=at.model(text)),
+                ev.Text(text="needle " + at.model(text)),
+                turn_finished("t", models=(ev.ModelUse(at.name(text), ev.Usage(1, 1), 0.1),)),
+            ),
+            1,
+        ):
+            journal.append(dataclasses.replace(event, at=START, seq=seq))
+        journal.close()
+    return folder
+
+
+async def sessions(at: Place) -> None:
+    """The list of sessions, and what a search finds in them."""
+    from sandbox_chat.ui.screens.sessions import SessionsScreen
+
+    screen = SessionsScreen(past_sessions(at))
+    await at.app.push_screen(screen)
+    await at.look(0.5)
+    screen.query_one("Input").value = "needle"
+    for _ in range(50):
+        await at.look(0.1)
+        if at.seen[-1].count("needle") > 2:  # the search, and what it found
+            break
+    else:
+        raise AssertionError("nothing was found in the past sessions")
+    screen.dismiss()
+    await asyncio.sleep(0.1)
 
 
 async def about(at: Place) -> None:
@@ -261,19 +351,11 @@ async def about(at: Place) -> None:
         app.notify(at.model(text), title=at.name(text), markup=False, timeout=0.2)
         app.chat_screen.transcript.tooltip = Content(at.model(text))
         at.emit(ev.Status(at=START, component="sandbox", state="starting", text=at.name(text)))
+        at.emit(hostile_server(at, text, "failed", name="s"), hostile_server(at, text, "idle"))
         if number % 8 == 0:
             await at.look(0.05)
-    from sandbox_chat.ui.screens.link import LinkScreen
-    from sandbox_chat.ui.screens.model import ModelScreen
-    from sandbox_chat.ui.screens.page import PageScreen
-
     for text in TEXTS[:60:6]:
-        pages = [ev.FileContent(at.name(text) or "x", "text/html", 7, at.name(text))]
-        for screen in (
-            LinkScreen("http://e/" + text),
-            ModelScreen(at.name(text)),
-            PageScreen(pages, hosts=lambda _: [], chosen=lambda *_: None),
-        ):
+        for screen in dialogs(at, text):
             await app.push_screen(screen)
             await at.look(0.03)
             screen.dismiss()
@@ -285,7 +367,7 @@ async def about(at: Place) -> None:
         await asyncio.sleep(0.3)
 
 
-STEPS = (transcript, calls, tools_pane, prompt_line, about)
+STEPS = (transcript, calls, tools_pane, prompt_line, about, sessions)
 
 
 async def drive(at: Place) -> None:
@@ -305,7 +387,7 @@ def main() -> None:
     """Run at the terminal."""
     folder, mode = Path(sys.argv[1]), sys.argv[2]
     made: list[PlayedEngine] = []
-    app = chat_app(folder, made, model="claude-sonnet-5")
+    app = chat_app(folder, made, model="claude-sonnet-5", notify="osc777")  # so that a bare bell is a fault
     app.guard = Blind() if mode == "blind" else Noting()
 
     async def begin() -> None:

@@ -8,11 +8,11 @@ import threading
 
 
 class Relay:
-    """Passes connections on to a TCP port, while it is ``up``. ``url`` is its own address."""
+    """Passes connections on to a TCP port, while it is ``up``. ``url`` is its own address, at ``port`` if that is given."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, port: int = 0) -> None:
         self._target = int(url.rpartition(":")[2])
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", port))
         self._open: list[socket.socket] = []
         self.up = True
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"

@@ -64,11 +64,23 @@ class PlayedEngine:
         self.interrupts = 0
         self.attached: list[tuple[str, str]] = []
         self.answers: list[tuple[str, str]] = []
-        self.models: list[str] = []
+        self.forgotten: list[str] = []
+        self.models: tuple[tuple[str, str], ...] = ()
+        self.chosen_models: list[str] = []
+        self.restarts = 0
+        self.server_restarts: list[str] = []
+        self.server_switches: list[tuple[str, bool]] = []
+        self.steers: list[str] = []
+        self.controls: list[ev.ControlsChanged] = []
+        self.clears = 0
+        self.titles: list[str] = []
+        self.budgets: list[float] = []
         self.prestarts = 0
         self.closes = 0
         self.started = 0
         self.past: Sequence[ev.Event] = ()
+        self.older_past: Sequence[ev.Event] = ()
+        self.read_only = False
         self.ready = True
         self.close_takes = 0.0
         self.problem = ""
@@ -78,6 +90,13 @@ class PlayedEngine:
         for event in events:
             self.seq += 1
             self.sink(dataclasses.replace(event, seq=self.seq))
+
+    @property
+    def has_older(self) -> bool:
+        return bool(self.older_past)
+
+    def older(self) -> Sequence[ev.Event]:
+        return self.older_past
 
     def start(self) -> None:
         self.started += 1
@@ -109,8 +128,46 @@ class PlayedEngine:
     def interrupt(self) -> None:
         self.interrupts += 1
 
+    def steer(self, prompt: str) -> str:
+        self.steers.append(prompt)
+        self.emit(ev.Steered(at=START, turn_id=f"t{len(self.prompts)}", prompt=prompt))
+        return f"steered-{len(self.steers)}"
+
     def set_model(self, name: str) -> None:
-        self.models.append(name)
+        self.chosen_models.append(name)
+
+    def set_controls(
+        self, *, model: str | None = None, effort: str | None = None, thinking: str | None = None
+    ) -> None:
+        changed = ev.ControlsChanged(
+            at=START, model=model or "", effort=effort or "", thinking=thinking or ""
+        )
+        self.controls.append(changed)
+        self.emit(changed)
+
+    def restart_sandbox(self) -> None:
+        self.restarts += 1
+
+    def restart_server(self, name: str) -> None:
+        self.server_restarts.append(name)
+
+    def switch_server(self, name: str, on: bool) -> None:
+        self.server_switches.append((name, on))
+
+    def clear(self) -> None:
+        self.clears += 1
+        self.emit(ev.Cleared(at=START, agent_id=f"agent-{self.clears}"))
+
+    def compact(self, wish: str = "") -> str:
+        return self.send(f"/compact {wish}".strip())
+
+    def set_budget(self, limit: float) -> None:
+        self.budgets.append(limit)
+        self.emit(ev.BudgetChanged(at=START, limit_usd=limit))
+
+    def rename(self, title: str) -> None:
+        self.titles.append(title)
+        self.emit(ev.SessionRenamed(at=START, title=title))
 
     def attach(self, path: str, target: str = "") -> str:
         self.attached.append((path, target))
@@ -119,6 +176,10 @@ class PlayedEngine:
     def answer(self, approval_id: str, choice: str, by: str = "user") -> None:
         self.answers.append((approval_id, choice))
         self.emit(ev.ApprovalAnswered(at=START, approval_id=approval_id, choice=choice, by=by))
+
+    def forget_answer(self, approval_id: str) -> None:
+        self.forgotten.append(approval_id)
+        self.emit(ev.ApprovalForgotten(at=START, approval_id=approval_id))
 
     def prestart_sandbox(self) -> None:
         self.prestarts += 1

@@ -31,6 +31,9 @@ PLACEHOLDERS = {
     "ANTHROPIC_BASE_URL": "https://gateway.example.com",
     "ANTHROPIC_AUTH_TOKEN": "your-token",
     "CLAUDE_MODEL": "claude-sonnet-5-5",
+    "SANDBOX_CHAT_EFFORT": "high",
+    "SANDBOX_CHAT_THINKING": "on",
+    "SANDBOX_CHAT_SILENCE_TIMEOUT": "660",
     "E2B_API_KEY": "your-key",
     "E2B_API_URL": "https://api.cloud.example.com",
     "E2B_DOMAIN": "cloud.example.com",
@@ -40,6 +43,12 @@ PLACEHOLDERS = {
     "SANDBOX_CHAT_DOCKER_IMAGE": "my-image:latest",
     "SANDBOX_CHAT_SANDBOX_WORKSPACE": "./workspace",
     "SANDBOX_PYTHON": "/usr/bin/python3",
+    "SANDBOX_CHAT_MCP": "time,git",
+    "SANDBOX_CHAT_MCP_CONFIG": "~/.mcp.json",
+    "SANDBOX_CHAT_MCP_ALLOW": "time/*,git/git_log",
+    "SANDBOX_CHAT_SANDBOX_MCP": "time,fetch",
+    "CUBE_MCP_TEMPLATE_ID": "mcp-gateway",
+    "CUBE_TEMPLATE_ID": "my-template",
     "SANDBOX_CHAT_LOCAL_TOOLS": "Read,Glob,Grep",
     "SANDBOX_CHAT_DOWNLOADS_DIR": "~/Downloads",
     "SANDBOX_CHAT_DATA_DIR": "~/sandbox-chat",
@@ -57,6 +66,14 @@ def default_text(item: dataclasses.Field[Any]) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def not_here(item: dataclasses.Field[Any]) -> str:
+    """Return what is said of a setting that a folder's ``.env`` may not set."""
+    if item.metadata["own"]:
+        return " Not taken from .env: set it in the environment or in config.toml."
+    listed = ", ".join(item.metadata["own_values"])
+    return f" {listed} is not taken from .env." if listed else ""
+
+
 def env_example() -> str:
     """Return the text of ``.env.example``."""
     parts = [HEAD]
@@ -67,7 +84,7 @@ def env_example() -> str:
             parts.append(f"\n# --- {GROUPS[group]} ---\n")
         name = variable(item)
         default = default_text(item)
-        about = item.metadata["doc"] + (f" Default: {default}." if default else "")
+        about = item.metadata["doc"] + (f" Default: {default}." if default else "") + not_here(item)
         parts.append("\n" + "".join(f"# {line}\n" for line in textwrap.wrap(about, 98)))
         parts.append(f"# {name}={default or PLACEHOLDERS[name]}\n")
     return "".join(parts)
@@ -85,7 +102,9 @@ def table() -> str:
             )
         default = default_text(item)
         shown = f"`{default}`" if default else "–"
-        parts.append(f"| `{variable(item)}` | `{item.name}` | {shown} | {item.metadata['doc']} |\n")
+        parts.append(
+            f"| `{variable(item)}` | `{item.name}` | {shown} | {item.metadata['doc']}{not_here(item)} |\n"
+        )
     return "".join(parts).lstrip("\n")
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from support.e2b_server import Cloud
 from support.engines import Running, engine
-from support.scripted import call, error, text
+from support.scripted import call, text
 
 from sandbox_chat.engine import Engine
 from sandbox_chat.events import ApprovalRequested, Notice, TextContent, ToolFinished
@@ -102,16 +102,10 @@ def running(code: dict[str, Any]) -> Any:
 
 
 def of_the_model(folder: Path) -> list[Told]:
-    """The endpoint refuses, or the model has no tool."""
+    """The model has no tool, or does not call it. What the endpoint refuses is in ``agent_troubles.py``."""
     replies: list[Any] = []
     out = []
     with engine(folder, function=lambda _request: replies[-1]) as e:
-        for trouble, reply in (
-            ("400: the model is not supported", error(400, "The model scripted-model-1 is not supported.")),
-            ("the conversation no longer fits into the model's context", error(400, "prompt is too long: 210000 tokens > 200000 maximum")),
-        ):  # fmt: skip
-            replies.append(reply)
-            out.append(Told(trouble, e.ask("go").error))
         for trouble, reply in (
             ("the model says that it has no tool", text("I don't have a tool to run code, sorry.")),
             ("the model writes its call as text", text('<tool_call>{"name": "run_code"}</tool_call>')),

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import re
 
+_CONCEALED = (
+    "\x00-\x1f\x7f-\x9f\u00ad\u061c\u115f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ufdd0-\ufdef"
+    "\ufffe\uffff\U000e0000-\U000e007f"
+)
+_HIDDEN = re.compile(f"[{_CONCEALED}]")
+
 # What may stand in the output: sequences of Textual's frames and modes, of our pictures and of our clipboard.
 _ALLOWED = re.compile(
     "|".join(
@@ -16,16 +22,14 @@ _ALLOWED = re.compile(
             r"\x1b\[\?(?:2026|2048|2031)\$p",
             r"\x1b\[(?:\?996n|>4;[01]m|[<>=]\d{0,2}u|\?u|c|>q|>0q|1[46]t|[HJK]|2J|0?K)",
             r"\x1b\](?:1[01];\?|52;c;[A-Za-z0-9+/=]*|22;[a-z-]*)(?:\x07|\x1b\\)",
+            r"\x1b\[2[23];2t",  # the window's title is put aside, and comes back
+            rf"\x1b\](?:2|9|777;notify);[^{_CONCEALED}]*(?:\x07|\x1b\\)",  # title and notifications
             r"\x1b_Gi=\d+,[asq=,tdfv0-9]*;[A-Za-z0-9+/=]*\x1b\\",
             r"\x1b_Ga=[dTqtp],[A-Za-z0-9=,]*(?:;[A-Za-z0-9+/=]*)?\x1b\\",
             r"\x1bP0;1;0q[\x20-\x7e]*\x1b\\",
             r"\r\n|\r|\n",
         )
     )
-)
-_HIDDEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u115f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ufdd0-\ufdef"
-    "\ufffe\uffff\U000e0000-\U000e007f]"
 )
 _ACTS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 

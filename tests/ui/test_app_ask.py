@@ -21,6 +21,7 @@ from support.screen import (
 from textual import events
 
 from sandbox_chat import events as ev
+from sandbox_chat.ui.state import ChatState
 from sandbox_chat.ui.widgets.ask import GRACE, AskBox
 
 CHOICES = (
@@ -296,3 +297,79 @@ async def test_background_output_stands_under_the_call(tmp_path: Path) -> None: 
         await pilot.press("ctrl+up")
         app.chat_screen.tool_pane.show_view("result")
         await settled(pilot, lambda: screen_text(app).count("background output") == 2)
+
+
+MANY = "\n".join([f"line {number} " + "你好 " * (number % 40) for number in range(400)] + ["the last word"])
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW, (40, 14)])
+async def test_all_that_is_asked_about_can_be_read(tmp_path: Path, size: tuple[int, int]) -> None:
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made)
+    async with app.run_test(size=size) as pilot:
+        box = await asking(pilot, made, detail=MANY)
+        await settled(pilot, lambda: app.focused is box)
+        assert "line 0" in screen_text(app)
+        await pilot.press("down")
+        await settled(pilot, lambda: "line 0 " not in screen_text(app))
+        await pilot.press("end")
+        await settled(pilot, lambda: "the last word" in screen_text(app))
+        assert "lines above" in screen_text(app)
+        await pilot.press("home")
+        await settled(pilot, lambda: "line 0" in screen_text(app))
+        box.post_message(
+            events.MouseScrollDown(
+                box, 1, 1, 0, 1, 0, shift=False, meta=False, ctrl=False, screen_x=1, screen_y=1
+            )
+        )
+        await settled(pilot, lambda: "line 0 " not in screen_text(app))
+        await pilot.press("pagedown", "k")
+        await settled(pilot, lambda: made[0].answers == [("a1", "keep_both")])
+
+
+async def test_a_question_of_a_megabyte_does_not_hold_the_screen_up(tmp_path: Path) -> None:
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made)
+    async with app.run_test(size=NARROW) as pilot:
+        box = await asking(pilot, made, detail="x" * 500_000 + "\n" + "你" * 200_000 + "end")
+        await settled(pilot, lambda: app.focused is box)
+        await pilot.press("end")
+        await settled(pilot, lambda: "你end" in screen_text(app))
+
+
+LASTING = (*CHOICES[:2], ev.Choice("always", "s", "replace this file for this session"), CHOICES[2])
+
+
+async def test_what_holds_for_the_session_is_listed_and_can_be_taken_back(tmp_path: Path) -> None:
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made)
+    async with app.run_test(size=NARROW) as pilot:
+        box = await asking(pilot, made, choices=LASTING, lasting=("always",), subject="/d/[bold]plot.png")
+        await settled(pilot, lambda: app.focused is box)
+        await pilot.press("s")
+        await settled(pilot, lambda: made[0].answers == [("a1", "always")])
+        made[0].emit(asked("a2", choices=LASTING, lasting=("always",), subject="/d/b.png"))
+        await settled(pilot, lambda: box.display and app.focused is box)
+        await pilot.press("k")
+        await settled(pilot, lambda: len(made[0].answers) == 2)
+        await settled(pilot, lambda: app.focused is app.chat_screen.composer)
+        await pilot.press(*"/approvals", "enter")
+        await settled(pilot, lambda: "What holds for this session" in screen_text(app))
+        text = screen_text(app)
+        assert "replace this file for this session" in text and "/d/[bold]plot.png" in text
+        assert "/d/b.png" not in text
+        await pilot.press("d")
+        await settled(pilot, lambda: made[0].forgotten == ["a1"])
+        await settled(pilot, lambda: "You have answered nothing" in screen_text(app))
+        await pilot.press("escape")
+        await settled(pilot, lambda: app.screen is app.chat_screen)
+
+
+def test_what_holds_is_not_carried_over_to_a_resumed_session() -> None:
+    state = ChatState()
+    question = asked(choices=LASTING, lasting=("always",), subject="/d/a")
+    given = ev.ApprovalAnswered(at=START, approval_id="a1", choice="always", by="user")
+    state.apply_all([question, given])
+    assert [label for _, label in state.allowed.answers.values()] == ["replace this file for this session"]
+    state.apply(ev.SessionStarted(at=START, session_id="s", model="", sandbox="local", demo=True))
+    assert state.allowed.answers == {}

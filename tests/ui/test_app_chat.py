@@ -68,11 +68,11 @@ async def test_prompts_typed_while_connecting_and_busy_are_not_lost(tmp_path: Pa
         await settled(pilot, lambda: made[0].prompts == ["one"])
         await settled(pilot, lambda: "connecting, the prompt waits" in screen_text(app))
         await pilot.press(*"two", "enter")
-        await settled(pilot, lambda: "waiting: two" in screen_text(app))
+        await settled(pilot, lambda: "⋯ 1 two" in screen_text(app))
         made[0].emit(ev.Status(component="agent", state="ready"))
         made[0].finish()
         await settled(pilot, lambda: made[0].prompts == ["one", "two"])
-        await settled(pilot, lambda: "waiting: two" not in screen_text(app))
+        await settled(pilot, lambda: "⋯ 1 two" not in screen_text(app))
 
 
 async def test_a_prompt_without_an_answer_comes_back(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ async def test_escape_interrupts_then_returns_to_the_prompt(tmp_path: Path) -> N
         await pilot.press(*"one", "enter")
         await settled(pilot, lambda: made[0].prompts)
         made[0].emit(tool_started())
-        await settled(pilot, lambda: app.chat.state.phase == "running")
+        await settled(pilot, lambda: app.chat.state.phase == "tool")
         await pilot.press("escape")
         await settled(pilot, lambda: made[0].interrupts == 1)
         await settled(pilot, lambda: "stopping" in screen_text(app))
@@ -124,7 +124,7 @@ async def test_escape_interrupts_then_returns_to_the_prompt(tmp_path: Path) -> N
         await settled(pilot, lambda: made[0].prompts == ["one", "two"])
 
 
-async def test_held_prompts_go_on_by_key_and_can_be_taken_back(tmp_path: Path) -> None:
+async def test_held_prompts_go_on_by_key(tmp_path: Path) -> None:
     made: list[PlayedEngine] = []
     app = chat_app(tmp_path, made)
     async with app.run_test(size=WIDE) as pilot:
@@ -133,8 +133,6 @@ async def test_held_prompts_go_on_by_key_and_can_be_taken_back(tmp_path: Path) -
             await pilot.press(*text, "enter")
             await pilot.pause(0.05)
         await settled(pilot, lambda: app.chat.waiting == ["two", "three"])
-        await pilot.press("ctrl+t")
-        await settled(pilot, lambda: app.chat_screen.composer.text == "three")
         made[0].finish(interrupted=True)
         await settled(pilot, lambda: "held after the interruption" in screen_text(app))
         await pilot.press("ctrl+g")
@@ -328,7 +326,7 @@ async def test_hostile_text_everywhere(tmp_path: Path, hostile: str) -> None:  #
         app.chat_screen.composer.insert_text(hostile)
         await pilot.press("enter")
         await settled(pilot, lambda: made[0].prompts == [hostile])
-        app.chat.waiting.append(hostile)
+        app.chat.submit(hostile)
         made[0].emit(
             ev.Status(component="sandbox", state="lost", text=hostile),
             tool_started("u1", hostile, code=hostile),
@@ -345,7 +343,8 @@ async def test_hostile_text_everywhere(tmp_path: Path, hostile: str) -> None:  #
         assert text.count(hostile) >= 5
         app.notify(hostile, markup=False)
         await pilot.pause()
-        app.chat.waiting.clear()
+        for prompt in app.chat.queue:
+            app.chat.remove(prompt.id)
         made[0].emit(turn_finished("t1", models=(ev.ModelUse(hostile, ev.Usage(1, 1), None),)))
         await idle(pilot, app)
         assert app.is_running
@@ -435,8 +434,8 @@ async def test_the_model_is_changed(tmp_path: Path) -> None:
         await idle(pilot, app)
         await pilot.press("f5")
         await pilot.pause()
-        await pilot.press("end", "ctrl+u", *"m2", "enter")
-        await settled(pilot, lambda: made[0].models == ["m2"])
+        await pilot.press(*"m2", "enter")
+        await settled(pilot, lambda: made[0].chosen_models == ["m2"])
         await settled(pilot, lambda: "m2 ▾" in screen_text(app))
 
 

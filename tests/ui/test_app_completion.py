@@ -64,7 +64,7 @@ async def test_a_stroke_lists_commands_and_enter_runs_the_chosen_one(tmp_path: P
         assert made[0].prompts == app.prompts.entries == []
 
 
-@pytest.mark.parametrize("word", [item.word for item in commands() if item.word != "attach"])
+@pytest.mark.parametrize("word", [item.word for item in commands() if item.word not in ("attach", "steer")])
 async def test_every_command_does_something_and_fails_nowhere(tmp_path: Path, word: str) -> None:
     made: list[PlayedEngine] = []
     app = chat_app(tmp_path, made)
@@ -80,7 +80,7 @@ async def test_every_command_does_something_and_fails_nowhere(tmp_path: Path, wo
 
 async def test_tab_completes_and_escape_closes_only_the_list(tmp_path: Path) -> None:
     made: list[PlayedEngine] = []
-    app = chat_app(tmp_path, made)
+    app = chat_app(tmp_path, made, demo=False, model="m")
     async with app.run_test(size=WIDE) as pilot:
         composer = await ready(pilot, app)
         await slowly(pilot, "/mo")
@@ -94,7 +94,7 @@ async def test_tab_completes_and_escape_closes_only_the_list(tmp_path: Path) -> 
         assert app.focused is composer
         await slowly(pilot, "other")
         await pilot.press("enter")
-        await settled(pilot, lambda: made[0].models == ["other"])
+        await settled(pilot, lambda: made[0].chosen_models == ["other"])
 
 
 async def test_arrows_go_round_and_a_click_takes(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ async def test_arrows_go_round_and_a_click_takes(tmp_path: Path) -> None:
         assert composer.text == "/"
         await pilot.press("pageup", "pageup")
         await settled(pilot, lambda: picks.size.height == 9)
-        await pilot.click(picks, offset=Offset(3, 1))
+        await pilot.click(picks, offset=Offset(3, 2))
         await settled(pilot, lambda: composer.text == "/attach ")
         assert app.focused is composer
 
@@ -130,7 +130,7 @@ async def test_a_typed_command_runs_without_the_list(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["/clear", "/help", "/quit", "/model x", "//help", "@/etc/passwd", "!ls"])
-async def test_pasted_commands_are_sent_to_the_letter(tmp_path: Path, text: str) -> None:  # case A6
+async def test_a6_pasted_commands_are_sent_to_the_letter(tmp_path: Path, text: str) -> None:
     made: list[PlayedEngine] = []
     app = chat_app(tmp_path, made)
     async with app.run_test(size=WIDE) as pilot:
@@ -187,6 +187,52 @@ async def test_a_recalled_prompt_is_no_command(tmp_path: Path) -> None:
         app.prompts.add("/quit")
         await pilot.press("up", "enter")
         await settled(pilot, lambda: made[0].prompts == ["/quit"])
+
+
+AWAY_AND_BACK = [("up", "down"), ("ctrl+r", "escape"), ("ctrl+u", "ctrl+z"), ("home", "delete", "slash")]
+
+
+@pytest.mark.parametrize("keys", AWAY_AND_BACK)
+async def test_a_typed_command_that_comes_back_is_still_one(tmp_path: Path, keys: tuple[str, ...]) -> None:
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made)
+    async with app.run_test(size=WIDE) as pilot:
+        composer = await ready(pilot, app)
+        app.prompts.add("earlier")
+        await slowly(pilot, "/rename mine")
+        for key in keys:
+            await slowly(pilot, [key])
+        await settled(pilot, lambda: composer.text == "/rename mine")
+        await slowly(pilot, ["enter"])
+        await settled(pilot, lambda: composer.text == "")
+        assert made[0].prompts == []
+        assert made[0].titles == ["mine"]
+
+
+@pytest.mark.parametrize("keys", AWAY_AND_BACK)
+async def test_a_pasted_one_that_comes_back_is_none(tmp_path: Path, keys: tuple[str, ...]) -> None:
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made)
+    async with app.run_test(size=WIDE) as pilot:
+        composer = await ready(pilot, app)
+        app.prompts.add("earlier")
+        composer.insert_text("/quit")
+        for key in keys:
+            await slowly(pilot, [key])
+        await settled(pilot, lambda: composer.text == "/quit")
+        await slowly(pilot, ["enter"])
+        await settled(pilot, lambda: made[0].prompts == ["/quit"])
+
+
+async def test_a_stroke_before_what_was_typed_makes_a_command(tmp_path: Path) -> None:
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made)
+    async with app.run_test(size=WIDE) as pilot:
+        composer = await ready(pilot, app)
+        await slowly(pilot, "rename mine")
+        await slowly(pilot, ["home", "slash", "enter"])
+        await settled(pilot, lambda: composer.text == "")
+        assert (made[0].prompts, made[0].titles) == ([], ["mine"])
 
 
 async def test_the_path_of_attach_may_be_pasted(tmp_path: Path) -> None:

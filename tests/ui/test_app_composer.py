@@ -10,6 +10,8 @@ import pytest
 from support.screen import WIDE, PlayedEngine, chat_app, screen_text, settled
 from textual import events
 
+from sandbox_chat.ui.widgets import key_paste
+
 
 async def ready(pilot: Any, app: Any) -> Any:
     await settled(pilot, lambda: app.chat.state.phase == "idle")
@@ -85,15 +87,18 @@ async def test_a_short_paste_that_ends_a_line_and_then_goes_on_is_not_sent(tmp_p
         assert made[0].prompts == []
 
 
-async def test_each_enter_of_such_a_paste_waits_its_whole_time(tmp_path: Path) -> None:
+async def test_each_enter_of_such_a_paste_waits_its_whole_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_paste, "QUICK_SEND_DELAY", 1.5)  # so that a busy machine cannot be too late
     made: list[PlayedEngine] = []
     app = chat_app(tmp_path, made)
     async with app.run_test(size=WIDE) as pilot:
         composer = await ready(pilot, app)
         for piece in ("one\r", "two\r", "three"):
             burst(app, piece)
-            await asyncio.sleep(0.17)
-        await pilot.pause(0.5)
+            await asyncio.sleep(1.0)
+        await pilot.pause(1.0)
         assert composer.text == "one\ntwo\nthree"
         assert made[0].prompts == []
 

@@ -109,7 +109,7 @@ def test_an_unused_session_is_not_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_signals(tmp_path: Path, number: int) -> None:  # case T16
+def test_t16_signals(tmp_path: Path, number: int) -> None:
     with program(tmp_path) as at:
         at.type("hi\r")
         at.shows("› hi")
@@ -130,7 +130,7 @@ def test_a_terminal_that_is_gone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["fail", "worker"])
-def test_a_fault_of_the_interface(tmp_path: Path, mode: str) -> None:  # case T16
+def test_t16_a_fault_of_the_interface(tmp_path: Path, mode: str) -> None:
     with program(tmp_path, mode) as at:
         at.type("hi\r")
         assert at.ends() == 1

@@ -60,7 +60,7 @@ def talk(made: list[PlayedEngine], *, running: bool = False, narrow_tab: str = "
         )
         if running:
             made[0].emit(tool_started("u3", code="t_half = 3 * np.log(2)\nt_half"))
-            await settled(pilot, lambda: pilot.app.chat.state.phase == "running")
+            await settled(pilot, lambda: pilot.app.chat.state.phase == "tool")
         else:
             made[0].emit(ev.Text(text="The envelope halves every **2.08 s**."))
             made[0].finish()
@@ -125,7 +125,7 @@ def test_streaming_fence(tmp_path: Path, snap_compare: Compare) -> None:
         await settled(pilot, lambda: made[0].prompts)
         for start in range(0, len(STREAMED), 7):
             made[0].emit(ev.TextDelta(at=START, text=STREAMED[start : start + 7]))
-        await settled(pilot, lambda: pilot.app.chat.state.phase == "writing")
+        await settled(pilot, lambda: pilot.app.chat.state.phase == "streaming")
         await pilot.pause(1.0)  # the lexer comes
 
     assert snap_compare(chat_app(tmp_path, made), terminal_size=WIDE, run_before=before)

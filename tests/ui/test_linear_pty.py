@@ -127,18 +127,28 @@ def test_a_question_is_answered_by_its_number(tmp_path: Path) -> None:
     env = environment(tmp_path, {"SANDBOX_CHAT_DOWNLOADS_DIR": str(work / "downloads")})
     with terminal(PLAIN, env=env, columns=200, rows=50) as shown:
         shown.shows("prompt:")
-        for number in (1, 2):
+        for number in (1, 2, 3):
             shown.type(f"open('/tmp/a.txt', 'w').write('x' * {number})\r")
             said(shown, "turn: ", 2 * number - 1)
             shown.type("download /tmp/a.txt\r")
             if number == 2:
                 said(shown, "answer with a number:")
                 shown.type("9\r")
-                shown.shows("Please type a number from 1 to 3.")
-                shown.type("1\r")
-                shown.shows("Answer: ")
+                shown.shows("Please type a number from 1 to 5.")
+                shown.type("2\r")
+                shown.shows("Answer: replace this file for this session")
             said(shown, "turn: ", 2 * number)
-        assert (work / "downloads" / "a.txt").read_text() == "xx"
+        assert (work / "downloads" / "a.txt").read_text() == "xxx", "the third time nobody was asked"
+        assert shown.text().count("answer with a number:") == 2  # one of them was no answer
+        shown.type("/approvals\r")
+        shown.shows("1 replace this file for this session: ")
+        time.sleep(0.1)
+        shown.type("/approvals 1\r")
+        shown.shows("Taken back")
+        time.sleep(0.1)
+        shown.type("/approvals\r")
+        shown.shows("You have answered nothing")
+        time.sleep(0.1)
         shown.type("/quit\r")
         assert shown.ends() == 0
         assert CONTROL.search(shown.written()) is None
@@ -193,3 +203,40 @@ def test_how_it_reads(tmp_path: Path, request: pytest.FixtureRequest) -> None:
         GOLDEN.parent.mkdir(parents=True, exist_ok=True)
         GOLDEN.write_text(text, encoding="utf-8")
     assert text == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_the_bell_rings_only_when_it_is_asked_for(tmp_path: Path) -> None:
+    env = environment(tmp_path, {"SANDBOX_CHAT_NOTIFY": "bell", "SANDBOX_CHAT_NOTIFY_AFTER": "0"})
+    with terminal(PLAIN, env=env, columns=100, rows=30) as shown:
+        shown.shows("prompt:")
+        shown.type("hello\r")
+        said(shown, "turn: ")
+        said(shown, "prompt: ", 2)
+        assert shown.written().count(b"\x07") == 1
+        shown.type("/quit\r")
+        assert shown.ends() == 0
+
+
+def test_branches_are_made_and_gone_back_to(tmp_path: Path) -> None:
+    words = [
+        "x = 41",
+        "x + 1",
+        "/fork",
+        "y = 2",
+        "/rewind 2",
+        "/retry",
+        "/clear",
+        "/rewind 1",
+        "/retry",
+        "/quit",
+    ]
+    done = run("--plain", "--demo", home=tmp_path, stdin="".join(f"{line}\n" for line in words))
+    assert done.code == 0 and "Traceback" not in done.stderr
+    said = done.stdout
+    assert "A branch of the session" in said
+    assert "Back at turn 2, in a branch; the first session stays. The prompt was: x + 1." in said
+    assert "The session goes on after 1 turn." in said
+    assert "NameError: name 'x' is not defined" in said  # the sandbox is a new one
+    assert "remembers nothing" in said
+    assert "own record of this conversation was not found" not in said
+    assert said.count("Session saved: ") == 4 == len(set(re.findall(r"--resume (\S+)", said)))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import random
+import time
 from collections import Counter
 
+import pytest
 from textual.app import App, ComposeResult
 from textual.geometry import Region
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
-from sandbox_chat.ui.private import paint_narrowly
+from sandbox_chat.ui.private import FrameClock, paint_narrowly
 
 rendered: Counter[str] = Counter()
 
@@ -95,3 +99,96 @@ async def test_painted_parts_add_up_to_the_whole() -> None:
                     if strip is not None and x < end and x + strip.cell_length > start:
                         shown[y][x : x + strip.cell_length] = strip.text
             assert ["".join(row) for row in shown] == written(app)
+
+
+# --- when it paints -------------------------------------------------------------------------------------
+
+
+class Timed(Narrow):
+    """Notes when it was painted. Its frames are a fifth of a second apart."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = FrameClock(self, 0.2)
+        self._Screen__update_timer = self.clock
+        self.painted: list[float] = []
+
+    def _on_timer_update(self) -> None:
+        self.painted.append(time.monotonic())
+        super()._on_timer_update()
+
+
+class TimedApp(App[None]):
+    """That screen at its bottom."""
+
+    def get_default_screen(self) -> Screen[None]:
+        return Timed()
+
+
+async def test_a_change_is_painted_soon_and_never_twice_within_a_period() -> None:
+    app = TimedApp()
+    async with app.run_test(size=(30, 12)) as pilot:
+        screen = app.screen
+        assert isinstance(screen, Timed)
+        await pilot.pause(0.5)
+        screen.painted.clear()
+        row = app.query_one("#r0", Row)
+        begun = time.monotonic()
+        while time.monotonic() - begun < 1.1:
+            row.refresh()
+            await asyncio.sleep(0.01)
+        apart = [after - before for before, after in itertools.pairwise(screen.painted)]
+        assert 2 <= len(screen.painted) <= 7
+        assert min(apart) >= 0.199
+        await pilot.pause(0.5)
+        screen.painted.clear()
+        begun = time.monotonic()
+        row.refresh()
+        while not screen.painted and time.monotonic() - begun < 5:
+            await asyncio.sleep(0)
+        assert screen.painted
+
+
+async def test_it_paints_at_once_when_no_frame_came_lately() -> None:
+    """Textual's own timer lets up to two periods pass: here that would be twenty seconds."""
+    app = TimedApp()
+    async with app.run_test(size=(30, 12)) as pilot:
+        await pilot.pause()
+        screen = app.screen
+        assert isinstance(screen, Timed)
+        screen.clock._interval, screen.clock._painted = 10.0, asyncio.get_running_loop().time() - 11
+        screen.painted.clear()
+        app.query_one("#r0", Row).refresh()
+        for _ in range(300):
+            await asyncio.sleep(0.01)
+            if screen.painted:
+                break
+        assert screen.painted
+
+
+async def test_nothing_is_painted_after_pause_or_when_the_screen_is_gone() -> None:
+    app = TimedApp()
+    async with app.run_test(size=(30, 12)) as pilot:
+        await pilot.pause(0.5)
+        screen = app.screen
+        assert isinstance(screen, Timed)
+        screen.painted.clear()
+        screen.clock.resume()
+        screen.clock.stop()
+        await asyncio.sleep(0.4)
+        assert screen.painted == []
+        screen.clock.resume()
+    await asyncio.sleep(0.4)
+    assert screen.painted == []
+
+
+async def test_a_failure_of_a_frame_ends_the_program_and_is_not_swallowed() -> None:
+    class Broken(Timed):
+        def _on_timer_update(self) -> None:
+            raise ZeroDivisionError("in a frame")
+
+    app = TimedApp()
+    with pytest.raises(ZeroDivisionError):
+        async with app.run_test(size=(30, 12)) as pilot:
+            await app.push_screen(Broken())
+            await pilot.pause(0.5)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox_chat import events
+from sandbox_chat.event_json import from_dict, from_json, to_dict, to_json
 from sandbox_chat.events import (
     EVENT_TYPES,
     Choice,
@@ -21,6 +22,7 @@ from sandbox_chat.events import (
     ImageContent,
     ModelUse,
     Notice,
+    ServerTool,
     TableContent,
     Text,
     TextContent,
@@ -29,10 +31,6 @@ from sandbox_chat.events import (
     ToolStarted,
     TurnFinished,
     Usage,
-    from_dict,
-    from_json,
-    to_dict,
-    to_json,
 )
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -62,13 +60,19 @@ BY_KIND: dict[str, st.SearchStrategy[Any]] = {
     "int": COUNT,
     "bool": st.booleans(),
     "datetime": st.datetimes(timezones=st.just(UTC)),
+    "float": st.floats(0, 1e6),
     "float | None": COST,
     "Stream": st.sampled_from(["stdout", "stderr"]),
     "NoticeLevel": st.sampled_from(["info", "warning", "error"]),
     "Component": st.sampled_from(["agent", "sandbox"]),
+    "ServerPlace": st.sampled_from(["host", "sandbox"]),
+    "ServerState": st.sampled_from(["idle", "starting", "ready", "failed", "lost", "off"]),
+    "tuple[ServerTool, ...]": st.lists(st.builds(ServerTool, TEXT, TEXT, TEXT), max_size=2).map(tuple),
     "Mapping[str, Any]": st.dictionaries(TEXT, JSON, max_size=3),
     "tuple[Content, ...]": st.lists(CONTENT, max_size=3).map(tuple),
     "tuple[Choice, ...]": st.lists(st.builds(Choice, TEXT, TEXT, TEXT), max_size=3).map(tuple),
+    "tuple[str, ...]": st.lists(TEXT, max_size=2).map(tuple),
+    "About": st.lists(st.tuples(TEXT, TEXT), max_size=2).map(tuple),
     "tuple[ModelUse, ...]": st.lists(st.builds(ModelUse, TEXT, USAGE, COST), max_size=2).map(tuple),
     "Usage": USAGE,
     "Styles": st.just(()),
@@ -210,7 +214,9 @@ def test_the_json_form_is_as_documented() -> None:
     assert record["usage"] == {"input": 1, "output": 2, "cache_read": 3, "cache_creation": 4}
     assert record["context"] == {"used": 5, "max": 6}
     assert record["cost_usd"] is None
-    assert record["models"] == [{"model": "m", "usage": to_dict(turn())["usage"], "cost_usd": 0.5}]
+    assert record["models"] == [
+        {"model": "m", "usage": to_dict(turn())["usage"], "cost_usd": 0.5, "complete": True}
+    ]
 
 
 def test_events_are_frozen_and_carry_a_time() -> None:

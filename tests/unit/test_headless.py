@@ -120,6 +120,7 @@ def test_background_output_files_and_answers_go_to_stderr() -> None:
         "Attached d.csv (12 bytes, text/csv): it is at /tmp/attached/d.csv in the sandbox.",
         "error: There is no file e.",
         "? x exists already. Replace it? → keep both (nobody was asked)",
+        "  Allow it with: --allow overwrite",
     ]
 
 
@@ -313,9 +314,12 @@ class PlayedEngine:
     on_close: tuple[Event, ...] = (SessionFinished(),)
     made: list[PlayedEngine] = []  # noqa: RUF012 - the tests look at the one that was made
 
-    def __init__(self, settings: Settings, sink: Sink, *, resume: str | None = None) -> None:
+    def __init__(
+        self, settings: Settings, sink: Sink, *, resume: str | None = None, fork: bool = False
+    ) -> None:
         self.sink = sink
         self.resume = resume
+        self.fork = fork
         self.closed = 0
         self.interrupted = 0
         PlayedEngine.made.append(self)
@@ -499,3 +503,14 @@ def test_the_marks_of_the_signal_handler_are_not_printed() -> None:
     assert headless._print_rest(events, JsonPrinter(out), 5) == 5
     assert len(out.getvalue().splitlines()) == 1
     assert cast("object", events.empty())
+
+
+def test_a_question_that_nobody_answered_names_the_option() -> None:
+    err = io.StringIO()
+    printer = PlainPrinter(io.StringIO(), err)
+    for event in (ASKED, ApprovalAnswered(approval_id="a1", choice="keep_both", by="default")):
+        printer.take(event)
+    assert err.getvalue().splitlines() == [
+        "? x exists already. Replace it? → keep both (nobody was asked)",
+        "  Allow it with: --allow overwrite",
+    ]

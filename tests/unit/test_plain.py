@@ -15,6 +15,7 @@ from sandbox_chat.events import (
 )
 from sandbox_chat.plain import (
     answer_text,
+    arguments_line,
     attached_text,
     content_text,
     cost_text,
@@ -23,6 +24,7 @@ from sandbox_chat.plain import (
     progress_text,
     size_text,
     tool_name,
+    tool_parts,
 )
 
 
@@ -59,9 +61,24 @@ def test_durations(duration_ms: int, text: str) -> None:
     assert duration_text(duration_ms) == text
 
 
-def test_tool_names_lose_the_prefix_of_our_own_server_only() -> None:
+def test_tools_of_other_servers_are_named_with_their_server() -> None:
     assert tool_name("mcp__sandbox__run_code") == "run_code"
-    assert tool_name("mcp__other__run_code") == "mcp__other__run_code"
+    assert tool_name("mcp__other__run_code") == "other · run_code"
+    assert tool_parts("mcp__other__a__b") == ("other", "a__b")
+    for name in ("Read", "mcp__", "mcp__other", "mcp____x", "mcp__other__", "__x__y", ""):
+        assert tool_parts(name) == ("", name)
+        assert tool_name(name) == name
+
+
+def test_arguments_are_said_on_one_line() -> None:
+    assert arguments_line({}) == ""
+    assert arguments_line({"repo": "/src\n x"}) == "/src x"
+    assert (
+        arguments_line({"repo": "/src", "n": 5, "deep": {"a": [1, "你"]}})
+        == 'repo: /src · n: 5 · deep: {"a": [1, "你"]}'
+    )
+    long = arguments_line({f"a{number}": "x" * 10_000 for number in range(1000)})
+    assert len(long) < 20 * 220
 
 
 def test_the_text_of_a_result_and_its_last_line() -> None:

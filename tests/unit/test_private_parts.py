@@ -11,8 +11,8 @@ import sandbox_chat
 
 HOME = Path(sandbox_chat.__file__).parent
 TREES = {path.relative_to(HOME).as_posix(): ast.parse(path.read_bytes()) for path in HOME.rglob("*.py")}
-PLACES = ("guest/zygote.py", "sandbox/e2b_client.py", "ui/private.py")
-"""The files: of matplotlib, of the cloud's client, of Textual."""
+PLACES = ("agent/private.py", "guest/zygote.py", "sandbox/e2b_client.py", "ui/private.py")
+"""The files: of the SDK, of matplotlib, of the cloud's client, of Textual."""
 PUBLIC = {"_exit", "_replace"}
 """Names that are public in spite of their underscore: ``os._exit``, a named tuple's ``_replace``."""
 

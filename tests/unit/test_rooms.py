@@ -57,6 +57,8 @@ def test_the_import_contract_holds() -> None:
         ("sandbox_chat.settings", HEAVY | {"asyncio", "platformdirs", "dotenv", "tomllib"}),
         ("sandbox_chat.journal", HEAVY | {"asyncio", "sqlite3", "sandbox_chat.settings"}),
         ("sandbox_chat.sandbox", HEAVY),
+        ("sandbox_chat.mcp.config", HEAVY),
+        ("sandbox_chat.mcp_face.listing", HEAVY),
         ("sandbox_chat.engine", HEAVY),
         ("sandbox_chat.headless", HEAVY | {"asyncio"}),
         ("sandbox_chat.sessions", HEAVY | {"asyncio", "rich"}),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -33,7 +36,7 @@ from sandbox_chat.events import (
     Usage,
 )
 from sandbox_chat.journal import Journal, SessionNotFound
-from sandbox_chat.sessions import print_list, show, transcript
+from sandbox_chat.sessions import show, transcript
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 ID = "0f8b9a52-1111-4000-8000-000000000001"
@@ -214,35 +217,9 @@ def test_failures_and_interruptions_are_said() -> None:
 
 def saved(root: Path, past: list[Event], session_id: str = ID) -> None:
     journal = Journal.create(root, session_id)
-    for event in past:
-        journal.append(event)
+    for number, event in enumerate(past, 1):
+        journal.append(dataclasses.replace(event, seq=number))
     journal.close()
-
-
-def test_the_list_is_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    saved(tmp_path, a_turn())
-    saved(tmp_path, [started(demo=True), TurnStarted(turn_id="t", prompt="另一个")], "ffff0000-2")
-    assert print_list(tmp_path) == 0
-    head, *rows = capsys.readouterr().out.splitlines()
-    assert head.split() == ["ID", "LAST", "USED", "TURNS", "COST", "TITLE"]
-    rows.sort()
-    assert rows[0].startswith("0f8b9a52  20")
-    assert rows[0].endswith("      1  $0.0409  plot a sine please")
-    assert rows[1].endswith("      1     demo  另一个")
-
-
-def test_the_list_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    saved(tmp_path, a_turn())
-    assert print_list(tmp_path, as_json=True) == 0
-    (found,) = json.loads(capsys.readouterr().out)
-    assert (found["id"], found["turns"], found["total_cost_usd"]) == (ID, 1, 0.0409)
-    assert print_list(tmp_path / "none", as_json=True) == 0
-    assert json.loads(capsys.readouterr().out) == []
-
-
-def test_an_empty_list_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert print_list(tmp_path) == 0
-    assert capsys.readouterr().out == "There are no sessions yet. Start one with: sandbox-chat\n"
 
 
 def test_one_session_as_text_and_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -263,6 +240,25 @@ def test_damage_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         file.write(b"\0\0\0\nhalf a rec")
     assert show(tmp_path, None) == 0
     assert capsys.readouterr().err == "sandbox-chat: 1 damaged place(s) in the record were passed over.\n"
+
+
+def test_an_output_that_cannot_be_written_is_no_fault_of_the_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal.create(tmp_path, ID)
+    journal.append(TurnStarted(at=NOON, seq=1, turn_id="t", prompt="hello"))
+    journal.close()
+
+    def fail(text: str) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace(write=fail, flush=lambda: None))
+    for as_json in (False, True):
+        with pytest.raises(OSError, match="No space left"):
+            show(tmp_path, ID, as_json=as_json)
+    monkeypatch.setattr(Path, "open", lambda *_, **__: fail(""))
+    with pytest.raises(SessionNotFound, match="cannot be read"):
+        show(tmp_path, ID)
 
 
 def test_a_session_that_is_not_there(tmp_path: Path) -> None:

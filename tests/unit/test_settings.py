@@ -114,6 +114,10 @@ def test_every_setting_can_be_set_by_its_variable_and_its_name(sources: Sources)
         tuple: "",
     }
     choices = {
+        "effort": "low",
+        "notify": "bell",
+        "thinking": "4096",
+        "silence_timeout": "90",
         "sandbox": "off",
         "images": "half",
         "theme": "light",
@@ -122,6 +126,9 @@ def test_every_setting_can_be_set_by_its_variable_and_its_name(sources: Sources)
         "language": "zh",
         "local_tools": "read, Grep",
         "e2b_charts": "files",
+        "mcp": "time, git",
+        "mcp_allow": "time/*",
+        "sandbox_mcp": '{"time": {}}',
     }
     for item in fields():
         raw = choices.get(item.name) or examples[type(item.default)] or str(item.default)
@@ -132,6 +139,19 @@ def test_every_setting_can_be_set_by_its_variable_and_its_name(sources: Sources)
         sources.config_file(f"{item.name} = {json.dumps(raw)}")
         assert getattr(sources.load(), item.name) == getattr(by_variable, item.name), item.name
         sources.config_file("")
+
+
+@pytest.mark.parametrize(
+    ("given", "read"), [("ON", "on"), (" off ", "off"), ("10_000", "10000"), (2048, "2048")]
+)
+def test_thinking_is_on_off_or_a_limit(given: object, read: str) -> None:
+    assert values.thinking(given) == read
+
+
+@pytest.mark.parametrize("given", [True, "yes", "1023", "-5000", "1e6", "10000000", "٢٠٤٨", "on off"])
+def test_other_thinking_is_refused(given: object) -> None:
+    with pytest.raises(ValueError, match="on, off, or a number of tokens"):
+        values.thinking(given)
 
 
 # --- .env -----------------------------------------------------------------------------------------------
@@ -189,6 +209,64 @@ def test_a_working_folder_that_was_removed(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
 
 
+OWN = [item for item in fields() if item.metadata["own"]]
+
+
+def test_what_decides_about_this_computer_is_not_taken_from_the_folder(sources: Sources) -> None:
+    assert {item.name for item in OWN} == {
+        "docker_command", "sandbox_python", "sandbox_workspace", "downloads_dir", "mcp", "mcp_config", "mcp_allow",
+        "data_dir", "log",
+    }  # fmt: skip
+    sources.env_file(
+        "".join(f"{variable(item)}=/evil/x\n" for item in OWN) + "SANDBOX_CHAT_SANDBOX=unsafe-local\n"
+    )
+    found = sources.load()
+    assert found.sandbox == "local"
+    for item in OWN:
+        assert getattr(found, item.name) == item.default
+        assert any(variable(item) in warning and "was not taken" in warning for warning in found.warnings)
+    assert any("SANDBOX_CHAT_SANDBOX=unsafe-local in " in warning for warning in found.warnings)
+    assert len(found.warnings) == len(OWN) + 1
+
+
+def test_it_still_counts_where_it_is_the_users_own(sources: Sources) -> None:
+    sources.env_file("SANDBOX_CHAT_MCP_ALLOW=evil/*\nSANDBOX_CHAT_SANDBOX=unsafe-local\nSANDBOX_PYTHON=\n")
+    sources.config_file("mcp_allow = ['time/*']\nsandbox = 'off'\n")
+    found = sources.load()
+    assert (found.mcp_allow, found.sandbox, len(found.warnings)) == (("time/*",), "off", 2)
+    found = sources.load(SANDBOX_CHAT_MCP_ALLOW="git/*", SANDBOX_CHAT_SANDBOX="unsafe-local")
+    assert (found.mcp_allow, found.sandbox, found.warnings) == (("git/*",), "unsafe-local", ())
+
+
+@pytest.mark.parametrize(
+    ("address", "key"),
+    [
+        ("ANTHROPIC_BASE_URL=https://evil.example", "ANTHROPIC_API_KEY"),
+        ("ANTHROPIC_BASE_URL=https://evil.example", "ANTHROPIC_AUTH_TOKEN"),
+        ("E2B_API_URL=https://evil.example", "E2B_API_KEY"),
+        ("E2B_DOMAIN=evil.example", "E2B_API_KEY"),
+        ("E2B_SANDBOX_URL=https://evil.example", "E2B_API_KEY"),
+        ("CUBE_PROXY_NODE_IP=192.0.2.1", "E2B_API_KEY"),
+    ],
+)
+def test_a_key_is_never_sent_to_an_address_of_the_folder(sources: Sources, address: str, key: str) -> None:
+    sources.env_file(address)
+    found = sources.load(**{key: CANARY})
+    assert "evil" not in repr(found) and "192.0.2.1" not in repr(found)
+    (warning,) = found.warnings
+    assert warning.startswith(address.partition("=")[0]) and f"{key} comes from elsewhere" in warning
+    assert CANARY not in warning
+    sources.env_file(f"{address}\n{key}={CANARY}")
+    assert sources.load().warnings == ()
+    assert sources.load(ANTHROPIC_BASE_URL="https://own.example").anthropic_base_url == "https://own.example"
+
+
+def test_a_token_beside_the_address_goes_before_a_key_of_the_environment(sources: Sources) -> None:
+    sources.env_file("ANTHROPIC_BASE_URL=https://gateway.example\nANTHROPIC_AUTH_TOKEN=tok\n")
+    found = sources.load(ANTHROPIC_API_KEY=CANARY)
+    assert (found.anthropic_base_url, found.warnings) == ("https://gateway.example", ())
+
+
 # --- config.toml ----------------------------------------------------------------------------------------
 
 
@@ -198,6 +276,31 @@ def test_tables_group_settings(sources: Sources) -> None:
     )
     found = sources.load()
     assert (found.model, found.run_timeout, found.sandbox, found.demo) == ("m", 20, "off", True)
+
+
+def test_servers_in_the_sandbox_are_a_table_names_or_an_object(sources: Sources) -> None:
+    sources.config_file(
+        "[sandbox]\nrun_timeout = 20\n[sandbox.mcp.time]\n[sandbox.mcp.filesystem]\npaths = ['/tmp']\n"
+    )
+    found = sources.load()
+    assert found.run_timeout == 20
+    assert dict(found.sandbox_mcp) == {"time": {}, "filesystem": {"paths": ["/tmp"]}}
+    assert found.warnings == ()
+    assert dict(sources.load(SANDBOX_CHAT_SANDBOX_MCP="time, fetch,").sandbox_mcp) == {
+        "time": {},
+        "fetch": {},
+    }
+    assert dict(sources.load({"sandbox_mcp": '{"a": null}'}).sandbox_mcp) == {"a": {}}
+    assert not sources.load(SANDBOX_CHAT_SANDBOX_MCP="").sandbox_mcp
+
+
+def test_what_servers_are_given_is_never_printed(sources: Sources) -> None:
+    found = sources.load({"sandbox_mcp": json.dumps({"x": {"runCmd": "y", "envs": {"K": CANARY}}})})
+    assert CANARY not in repr(found)
+    for raw in (f'{{"x": "{CANARY}"}}', f'["{CANARY}"', f'"{CANARY}"'):
+        problem = sources.problem({"sandbox_mcp": raw})
+        assert problem.startswith("--sandbox-mcp ")
+        assert CANARY not in problem
 
 
 @pytest.mark.parametrize(
@@ -279,6 +382,11 @@ def test_where_the_config_is(tmp_path: Path) -> None:
         ("anthropic_base_url", "http://a b", "must be a URL"),
         ("model", "a\x1b[2Jb", "must be plain text without control characters"),
         ("model", "a\udcffb", "must be plain text without control characters"),
+        ("sandbox_mcp", "[1]", "must be a JSON object of servers"),
+        ("sandbox_mcp", "{", "is not valid JSON"),
+        ("sandbox_mcp", '{"a": 1}', "must give an object of properties for the server a"),
+        ("sandbox_mcp", "a\x1bb", "must be plain text without control characters"),
+        ("mcp", "a\nb", "must be plain text without control characters"),
         ("log", "~nobody-of-this-name/x", "names a home folder that is not known"),
         ("log", "a\0b", "must be plain text without control characters"),
     ],
@@ -490,8 +598,9 @@ def test_the_example_file_with_every_line_taken_is_valid(sources: Sources) -> No
     ]
     sources.env_file("\n".join(chosen))
     found = sources.load()
-    assert found.warnings == ()
-    assert len(found.origins) == len(fields())
+    assert len(found.warnings) == len(OWN)
+    assert all("was not taken" in warning for warning in found.warnings)
+    assert len(found.origins) == len(fields()) - len(OWN)
 
 
 def test_the_table_names_every_variable() -> None:

@@ -24,9 +24,11 @@ from sandbox_chat.ui.history import History
 from sandbox_chat.ui.images import Images
 from sandbox_chat.ui.keys import typed_text
 from sandbox_chat.ui.private import paint_narrowly
+from sandbox_chat.ui.screens.asking import Asking
+from sandbox_chat.ui.screens.looking import LookingScreen
 from sandbox_chat.ui.screens.picturing import Picturing
 from sandbox_chat.ui.screens.prompting import Prompting
-from sandbox_chat.ui.screens.reading import ReadingScreen
+from sandbox_chat.ui.screens.queueing import Queueing
 from sandbox_chat.ui.transcript import TranscriptView
 from sandbox_chat.ui.widgets.ask import GRACE, AskBox
 from sandbox_chat.ui.widgets.composer import Composer
@@ -57,7 +59,7 @@ TEXT = (TextDelta, ThinkingDelta)
 """Events that only the transcript shows, as long as they do not change what is going on."""
 
 
-class ChatScreen(Ground, Prompting, Picturing, ReadingScreen):
+class ChatScreen(Ground, Prompting, Queueing, Asking, Picturing, LookingScreen):
     """The main screen. ``deliver`` takes the engine's events on the terminal's loop."""
 
     is_chat = True
@@ -76,6 +78,7 @@ class ChatScreen(Ground, Prompting, Picturing, ReadingScreen):
         paint_narrowly(self)
         self.settings = settings
         self.chat = chat
+        chat.default_budget = settings.budget_usd
         self.history = history
         self.images = images
         self._clock = clock
@@ -103,7 +106,7 @@ class ChatScreen(Ground, Prompting, Picturing, ReadingScreen):
                 yield ToolPane(
                     self.chat.state, self._clock, self.images.make_pager, self.images.show, id="tool-pane"
                 )
-                yield CostPane(self.chat.state, id="cost-pane")
+                yield CostPane(self.chat.state, lambda: self.chat.limit, id="cost-pane")
         yield AskBox(self.chat.state, self._at_work, id="ask")
         yield Waiting(self.chat, id="waiting")
         yield (picks := PickList(id="picks"))
@@ -161,15 +164,11 @@ class ChatScreen(Ground, Prompting, Picturing, ReadingScreen):
 
     @property
     def _alive(self) -> bool:
-        return (
-            self.chat.busy
-            or bool(self.chat.state.attaching)
-            or self.chat.state.phase in ("starting", "connecting")
-        )
+        return self.chat.busy or bool(self.chat.state.attaching) or self.chat.state.phase == "connecting"
 
     def _tick(self) -> None:
         # While events come, the next batch of them draws it too: two frames would cost twice.
-        if self.chat.state.activity in ("writing", "coding") and self._alive and not self._tick_due:
+        if self.chat.state.phase == "streaming" and self._alive and not self._tick_due:
             self._tick_due = True
         else:
             self._draw_tick()
@@ -212,16 +211,17 @@ class ChatScreen(Ground, Prompting, Picturing, ReadingScreen):
 
     def on_composer_submitted(self, event: Composer.Submitted) -> None:
         """Send the prompt; an empty one lets held prompts go on."""
-        for path in event.files:
-            self.chat.attach_file(path, "")
-        if event.text:
-            self.chat.submit(event.text)
+        if self.take_edited(event):
+            pass
+        elif event.text:
+            self.chat.submit(event.text, event.parts)
             self.transcript.end()
             if self.arrangement.narrow and self.arrangement.tab != "chat":
                 self.show_pane("chat")
         elif self.chat.held:
-            self.chat.resume_waiting()
+            self.chat.resume_waiting(left=False)
         self.update_state()
+        self.offer_budget()
 
     # -- questions -----------------------------------------------------------------------------------------
 
@@ -298,26 +298,13 @@ class ChatScreen(Ground, Prompting, Picturing, ReadingScreen):
         """Clear the composer."""
         self.composer.action_clear_draft()
 
-    def action_resume_waiting(self) -> None:
-        """Let waiting prompts go on."""
-        if not self.chat.resume_waiting():
-            self.status.say(tr("waiting.soon" if self.chat.waiting else "waiting.none"))
-        self.update_state()
-
-    def action_take_back(self) -> None:
-        """Put the newest waiting prompt back into the composer."""
-        if self.composer.draft.strip():
-            self.status.say(tr("composer.not_empty"))
-        elif prompt := self.chat.take_back():
-            self.restore(prompt)
-        else:
-            self.status.say(tr("waiting.none"))
-        self.update_state()
-
     # -- getting about ----------------------------------------------------------------------------------------
 
     def action_escape(self) -> None:
         """Interrupt the running turn; when idle, back to the prompt and the end of the transcript."""
+        if self.leave_edit():
+            self.update_state()
+            return
         if self.chat.interrupt():
             self.status.changed()
             return
@@ -333,26 +320,12 @@ class ChatScreen(Ground, Prompting, Picturing, ReadingScreen):
         """Go to the end of the transcript and follow it."""
         self.transcript.end()
 
-    def action_change_model(self) -> None:
-        """Ask for another model."""
-        from sandbox_chat.ui.screens.model import ModelScreen
-
-        if self.chat.state.demo or self.settings.demo:
-            self.status.say(tr("dialogs.demo_model"))
-            return
-
-        def chosen(name: str | None) -> None:
-            if name:
-                self.chat.set_model(name)
-                self.update_state()
-
-        self.app.push_screen(ModelScreen(self.chat.state.model or self.settings.model), chosen)
-
     # -- the whole ---------------------------------------------------------------------------------------
 
     def use(self, settings: Settings) -> None:
         """Take other settings, chosen on the welcome screen."""
         self.settings = settings
+        self.chat.default_budget = settings.budget_usd
         self.transcript.scene.expand = settings.expand_tools
         self.query_one("#title", TitleBar).settings = settings
         self.query_one(Hint).show(settings)

@@ -13,13 +13,12 @@ from textual.content import Content
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
-from sandbox_chat.ui.actions import all_actions, bindings_of, key_name, key_of
-from sandbox_chat.ui.keymap import NO_KEY
+from sandbox_chat.ui.actions import NO_KEY, all_actions, bindings_of, key_name, key_of
 from sandbox_chat.words import tr
 
 PLACES = (
-    "composer", "find", "transcript", "tools", "details", "pane", "tabs", "choices", "chat", "picture", "pager", "page", "welcome", "help",
-    "model", "link", "app", "editing", "field",
+    "composer", "queue", "ask", "find", "transcript", "tools", "details", "pane", "tabs", "choices", "chat", "picture", "pager", "page", "welcome", "help",
+    "sessions", "lookup", "confirm", "rename", "choose", "sandbox", "servers", "link", "elsewhere", "approvals", "app", "editing", "field",
 )  # fmt: skip
 """The places that hold keys, in the order in which they are shown."""
 

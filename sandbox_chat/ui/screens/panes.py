@@ -137,6 +137,7 @@ class PaneScreen(Screen[None]):
 
     def action_next_pane(self) -> None:
         """Move the focus to the next part that is seen."""
+        waiting = self.query_one(Waiting)
         stops: list[Widget] = [
             self.composer,
             self.query_one(AskBox),
@@ -144,6 +145,8 @@ class PaneScreen(Screen[None]):
             self.tool_pane.query_one(ToolList),
             self.tool_pane.query_one(TextView),
         ]
+        if len(waiting.chat.queue):
+            stops.insert(2, waiting)
         seen = [stop for stop in stops if _seen(stop)]
         place = seen.index(self.focused) if self.focused in seen else -1
         seen[(place + 1) % len(seen)].focus()

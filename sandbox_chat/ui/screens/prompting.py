@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from sandbox_chat.ui.actions import key_of
+from sandbox_chat.ui.actions import NODES, key_of
 from sandbox_chat.ui.controller import Chat
-from sandbox_chat.ui.screens.panes import PaneScreen
+from sandbox_chat.ui.queue import Prompt
+from sandbox_chat.ui.screens.branching import Branching
+from sandbox_chat.ui.screens.budgeting import Budgeting
+from sandbox_chat.ui.screens.controlling import Controlling
+from sandbox_chat.ui.screens.exporting import Exporting
+from sandbox_chat.ui.screens.finding import Finding
+from sandbox_chat.ui.screens.steering import Steering
 from sandbox_chat.ui.slash import parse
 from sandbox_chat.ui.widgets.composer import Composer
 from sandbox_chat.words import tr
@@ -13,30 +19,39 @@ LONG = 6.0
 """Seconds that a sentence is shown."""
 
 
-NODES = {"composer": "#composer", "transcript": "#transcript"}
-"""The widgets whose actions are commands, by place."""
-
-
-class Prompting(PaneScreen):
+class Prompting(Budgeting, Controlling, Branching, Steering, Finding, Exporting):
     """The part of the chat's screen that serves the composer."""
 
     chat: Chat
 
     async def on_composer_command_asked(self, event: Composer.CommandAsked) -> None:
         """Run a command that was typed or chosen from the list."""
-        match event.word:
-            case "attach":
-                self._attach_named(event.text)
-            case "model" if event.rest:
-                self.chat.set_model(event.rest)
-            case _:
-                found = parse(f"/{event.word}")
-                if found is not None:
-                    place = found[0].action.place
-                    node = self if place not in NODES else self.query_one(NODES[place])
-                    await self.app.run_action(
-                        found[0].action.action, node, namespaces={"app": self.app, "screen": self}
-                    )
+        takes = {
+            "budget": self.take_budget,
+            "model": self.take_model,
+            "effort": self.take_effort,
+            "thinking": self.take_thinking,
+            "compact": self.take_compact,
+            "resume": self.take_resume,
+            "fork": self.take_fork,
+            "rewind": self.take_rewind,
+            "steer": self.take_steer,
+            "rename": self.rename_session,
+        }
+        if event.word == "attach":
+            self._attach_named(event.text)
+        elif event.word == "export":
+            self.export_session(event.rest, event.text)
+        elif event.rest and event.word in takes:
+            takes[event.word](event.rest)
+        elif (found := parse(f"/{event.word}")) is not None:
+            action = found[0].action
+            node = self.query_one(NODES[action.place]) if action.place in NODES else self
+            await self.app.run_action(action.action, node, namespaces={"app": self.app, "screen": self})
+
+    def give_back(self, prompt: Prompt) -> bool:
+        """Put a prompt back that got no answer. Returns false when another one is being written: then it waits."""
+        return self.composer.offer(prompt.draft)
 
     def _attach_named(self, text: str) -> None:
         from sandbox_chat.ui import attach

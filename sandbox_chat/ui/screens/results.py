@@ -17,6 +17,7 @@ from sandbox_chat.ui.widgets.tool_pane import ToolPane
 from sandbox_chat.words import tr
 
 HTML = "text/html"
+TEXT = "text/plain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Result:
     @property
     def whole(self) -> FileContent | None:
         """The file that holds the whole output, where that was too long."""
-        return next((file for file in self.files if file.mime != HTML), None)
+        return next((file for file in self.files if file.mime == TEXT), None)
 
 
 def of_card(card: ToolCard) -> Result:

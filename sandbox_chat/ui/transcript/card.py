@@ -8,8 +8,10 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
 from sandbox_chat.events import FileContent
-from sandbox_chat.plain import error_line, tool_name
+from sandbox_chat.plain import arguments_json, error_line, tool_parts
+from sandbox_chat.text import clean
 from sandbox_chat.ui.arguments import PartialArguments
+from sandbox_chat.ui.formats import tool_title
 from sandbox_chat.words import tr
 
 from .blocks import Block
@@ -43,7 +45,9 @@ class ToolCard(Block):
     def __init__(self, scene: Scene, tool_use_id: str, name: str) -> None:
         super().__init__(scene, f"tool-{tool_use_id}")
         self.tool_use_id = tool_use_id
-        self.name = tool_name(name)
+        self.name = tool_title(name)
+        self.server = tool_parts(name)[0]
+        """The MCP server of its tool; empty for the program's own tools."""
         self.status: Status = "writing"
         self.started_at: datetime | None = None
         self.duration_ms = 0
@@ -153,12 +157,12 @@ class ToolCard(Block):
         parts = [*(part.text for part in self.came() if part.name != "late")]
         if self.late:
             parts.append(f"{tr('cards.background')}\n{self.late.text()}")
-        return "\n\n".join(part for part in (self.code, *parts) if part)
+        return "\n\n".join(part for part in (self.shown_code()[0], *parts) if part)
 
     @property
     def code(self) -> str:
-        """What the call does as text: its code, or the file that it writes. Empty for other calls."""
-        return self.shown_code()[0]
+        """What the call does as text: its code, or the file that it writes. Empty for other calls, and for other servers'."""
+        return "" if self.server else self.shown_code()[0]
 
     @property
     def suffix(self) -> str:
@@ -248,7 +252,9 @@ class ToolCard(Block):
         return self.input if self._draft is None else self._draft.texts
 
     def shown_code(self) -> tuple[str, str]:
-        """Return what the call does as text, and the language to highlight it in."""
+        """Return what the call does as text, and the language to highlight it in; of another server's its arguments."""
+        if self.server:
+            return (clean(arguments_json(self.input)), "json") if self._draft is None else ("", "")
         given = self.arguments
         code = given.get("code")
         if isinstance(code, str):

@@ -85,7 +85,8 @@ class Part:
 
 def file_row(file: FileContent) -> Row:
     """Return the line of a result that another program shows: what it is, how large, and the keys."""
-    hint = tr("cards.open_hint" if file.mime == "text/html" else "cards.page_hint")
+    how = {"text/html": "open", "text/plain": "page"}.get(file.mime, "save")
+    hint = tr(f"cards.{how}_hint")
     dot = glyph("dot")
     words = f" {file.title} {dot} {size_text(file.size)}"
     return [Run(glyph("file"), ("accent",)), Run(words), Run(f" {dot} {hint}", ("muted",))]

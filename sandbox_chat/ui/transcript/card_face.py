@@ -6,7 +6,7 @@ import json
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
-from sandbox_chat.plain import all_sections, duration_text, limit_notes, was_stopped
+from sandbox_chat.plain import all_sections, arguments_line, duration_text, limit_notes, was_stopped
 from sandbox_chat.text import clean
 from sandbox_chat.ui.formats import running
 from sandbox_chat.ui.glyphs import glyph
@@ -196,6 +196,8 @@ class CardFace:
 
     def _summary(self) -> str:
         """Return one line of arguments for calls without code."""
+        if self._card.server:
+            return clean(arguments_line(self._card.arguments, f" {glyph('dot')} "))
         parts = [
             clean(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
             for key, value in self._card.arguments.items()
@@ -233,6 +235,8 @@ class CardFace:
             return [Line([_INDENT, *row], 0) for row in rows]
         if card.expanded:
             return CodeLines(code.rows(width - 4))
+        if card.server:
+            return ()  # the header says them in short
         count = code.line_count
         more = tr("cards.lines", count=count) if count > 1 else ""
         head = self._first_line()
@@ -311,7 +315,8 @@ class CardFace:
         if not line:
             return []
         found = dict(all_sections(self._card.content))
-        if "tool_error" in found or was_stopped(found) or ("error" in found and "traceback" not in found):
+        told = "tool_error" in found or was_stopped(found) or ("error" in found and "traceback" not in found)
+        if told or self._card.server:
             rows: Sequence[Row] = wrap([Run(line, ("error",))], width - 2)[:ERROR_ROWS]
         else:
             rows = [[Run(fit(line, width - 2), ("error",))]]

@@ -64,6 +64,8 @@ def split_cells(text: str, cells: int) -> tuple[str, str]:
 
 
 def _head(text: str, cells: int) -> str:
+    if width_of(text) <= cells:
+        return text  # also where the parts by themselves count for more: a joiner with nothing before it
     spans, total = split_graphemes(text)
     head = text
     if total > cells:

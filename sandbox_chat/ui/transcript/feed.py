@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sandbox_chat import events as ev
+from sandbox_chat import failures
 from sandbox_chat.plain import answer_text, attached_text, progress_text
 from sandbox_chat.text import clean_line
 from sandbox_chat.ui.pictures.alternative import image_name
@@ -21,7 +22,8 @@ class Feed:
     ``changed`` holds the indices of blocks that changed since it was last taken.
     """
 
-    def __init__(self, scene: Scene | None = None) -> None:
+    def __init__(self, scene: Scene | None = None, *, prefix: str = "") -> None:
+        """``prefix`` begins the ids of the blocks, so that those of two feeds can be put together."""
         self.scene = scene or Scene()
         self.blocks: list[Block] = []
         self.changed: set[int] = set()
@@ -33,8 +35,13 @@ class Feed:
         self._retry: NoticeBlock | None = None
         self._in_turn = False
         self._questions: dict[str, ev.ApprovalRequested] = {}
+        self._prefix = prefix
         self._count = 0
         self._pictures = 0
+        self._numbered: list[tuple[PictureBlock, int]] = []  # pictures whose name is their number
+        self._place: NoticeBlock | None = None  # stands where older blocks will be
+        self.strays: list[ev.Event] = []
+        """While older events are awaited: those of calls and questions that began in them."""
         self._by_path: dict[str, list[PictureBlock]] = {}
 
     def take_changed(self) -> set[int]:
@@ -60,7 +67,7 @@ class Feed:
             case ev.ToolStarted():
                 self._tool_started(event)
             case ev.ToolOutput():
-                card = self.cards.get(event.tool_use_id)
+                card = self._card_of(event, event.tool_use_id)
                 if card is not None:
                     card.output(
                         event.stream, event.text, late=event.late, rewind=event.rewind, styles=event.styles
@@ -84,12 +91,18 @@ class Feed:
                 self._close_open()
                 self._in_turn = True
                 self._add(PromptBlock(self.scene, self._new_id("prompt"), event.prompt))
+            case ev.Steered():
+                self._add(PromptBlock(self.scene, self._new_id("prompt"), event.prompt))
+            case ev.Cleared():
+                self._add(NoticeBlock(self.scene, self._new_id("cleared"), "info", tr("notices.cleared")))
+            case ev.Compacted():
+                self._compacted(event)
             case ev.TurnFinished():
                 self._turn_finished(event)
             case ev.Retry():
                 self._retried(event)
             case ev.Notice():
-                self._add(NoticeBlock(self.scene, self._new_id("notice"), event.level, event.text))
+                self._add(NoticeBlock(self.scene, self._new_id("notice"), event.level, failures.shown(event)))
             case ev.SessionStarted() | ev.SessionFinished():
                 self._settle()
             case _:
@@ -99,7 +112,7 @@ class Feed:
 
     def _new_id(self, kind: str) -> str:
         self._count += 1
-        return f"{kind}-{self._count}"
+        return f"{self._prefix}{kind}-{self._count}"
 
     def _add(self, block: Block) -> None:
         block.first = not self.blocks
@@ -109,6 +122,54 @@ class Feed:
 
     def _mark(self, block: Block) -> None:
         self.changed.add(self._index[block.id])
+
+    # -- what is older ------------------------------------------------------------------------------------
+
+    def await_older(self, words: str) -> None:
+        """Events before the first one come later (see ``prepend``); until then ``words`` stand in their place."""
+        if self._place is None and not self.blocks:
+            self._place = NoticeBlock(self.scene, self._new_id("older"), "info", words)
+            self._add(self._place)
+
+    def older_lost(self, words: str) -> None:
+        """What is older does not come: ``words`` say why."""
+        if self._place is not None:
+            self._place.replace(words)
+            self._mark(self._place)
+            self._place = None
+            self.strays = []
+
+    def end_older(self) -> None:
+        """The last of the events that are older was taken: nothing of them is open."""
+        self._close_open()
+        self._stop_cards()
+        self.changed.clear()
+
+    def prepend(self, older: Feed) -> int:
+        """Put the blocks of ``older`` before all others; return how many they are. It is not to be used again."""
+        count = len(older.blocks)
+        self.blocks[:0] = older.blocks
+        for block_id, place in self._index.items():
+            older._index[block_id] = place + count
+        self._index = older._index
+        older.cards.update(self.cards)
+        self.cards = older.cards
+        for path, pictures in self._by_path.items():
+            older._by_path.setdefault(path, []).extend(pictures)
+        self._by_path = older._by_path
+        self.changed = {place + count for place in self.changed}
+        for picture, number in self._numbered:
+            picture.name = _numbered(number + older._pictures)
+            picture.touch()
+            self._mark(picture)
+        self._numbered = [*older._numbered, *((p, n + older._pictures) for p, n in self._numbered)]
+        self._pictures += older._pictures
+        if self._place is not None:
+            self._place.hide()
+            self._mark(self._place)
+            self._place = None
+        self.strays = []
+        return count
 
     # -- text ------------------------------------------------------------------------------------------
 
@@ -185,7 +246,7 @@ class Feed:
         self._mark(card)
 
     def _tool_finished(self, event: ev.ToolFinished) -> None:
-        card = self.cards.get(event.tool_use_id)
+        card = self._card_of(event, event.tool_use_id)
         if card is None:
             return  # a result whose call was never seen: nothing to attach it to
         status: Status = "interrupted" if event.interrupted else "failed" if event.is_error else "ok"
@@ -195,8 +256,12 @@ class Feed:
         for part in event.content:
             if isinstance(part, ev.ImageContent):
                 self._pictures += 1
-                name = clean_line(given) or self._picture_name(part)
-                picture = PictureBlock(self.scene, self._new_id("picture"), part, name)
+                name = clean_line(given) or clean_line(image_name(part.path))
+                picture = PictureBlock(
+                    self.scene, self._new_id("picture"), part, name or _numbered(self._pictures)
+                )
+                if not name:
+                    self._numbered.append((picture, self._pictures))
                 picture.tool_use_id = event.tool_use_id
                 self._by_path.setdefault(part.path, []).append(picture)
                 self._add(picture)
@@ -211,6 +276,7 @@ class Feed:
     def _answered(self, event: ev.ApprovalAnswered) -> None:
         asked = self._questions.pop(event.approval_id, None)
         if asked is None:
+            self._stray(event)
             return
         words = answer_text(asked, event)
         card = self.cards.get(asked.tool_use_id)
@@ -226,9 +292,16 @@ class Feed:
         for block in self._by_path.get(path, ()):
             self._mark(block)
 
-    def _picture_name(self, image: ev.ImageContent) -> str:
-        """Return what a picture without a name of its own is called: a digest says nothing to anybody."""
-        return clean_line(image_name(image.path)) or f"picture {self._pictures}"
+    def _card_of(self, event: ev.Event, tool_use_id: str) -> ToolCard | None:
+        """Return the card of a call; an event of one that is not there may belong to what is older."""
+        card = self.cards.get(tool_use_id)
+        if card is None:
+            self._stray(event)
+        return card
+
+    def _stray(self, event: ev.Event) -> None:
+        if self._place is not None:
+            self.strays.append(event)
 
     def _stop_cards(self) -> None:
         for card in self._open.values():
@@ -252,7 +325,7 @@ class Feed:
                 del self.cards[tool_use_id], self._open[tool_use_id]
                 # The id may come again: the hidden block must not stand in its way.
                 card.id = self._rename(card.id)
-        reason = event.reason.rstrip(".")
+        reason = failures.shown(event).rstrip(".")
         reason = f"{reason[:1].upper()}{reason[1:]}"
         seconds = f"{event.delay_ms / 1000:.0f}"
         key = "notices.again_in" if event.delay_ms >= 1000 else "notices.again"
@@ -269,6 +342,13 @@ class Feed:
         self._index[name] = self._index.pop(block_id)
         return name
 
+    def _compacted(self, event: ev.Compacted) -> None:
+        tokens = ""
+        if event.before and event.after:
+            tokens = tr("notices.compacted_tokens", before=f"{event.before:,}", after=f"{event.after:,}")
+        key = "notices.compacted_by_itself" if event.automatic else "notices.compacted"
+        self._add(NoticeBlock(self.scene, self._new_id("compacted"), "info", tr(key, tokens=tokens)))
+
     def _settle(self) -> None:
         """End what an earlier run of the program left open: it was killed, nothing of it goes on."""
         self._questions.clear()
@@ -278,6 +358,16 @@ class Feed:
             self._in_turn = False
             self._add(NoticeBlock(self.scene, self._new_id("end"), "warning", tr("notices.cut_off")))
 
+    @property
+    def _in_part(self) -> bool:
+        """True when something of an answer stands after the last prompt."""
+        for block in reversed(self.blocks):
+            if isinstance(block, PromptBlock):
+                break
+            if block.visible and isinstance(block, AnswerBlock | ToolCard):
+                return True
+        return False
+
     def _turn_finished(self, event: ev.TurnFinished) -> None:
         self._close_open()
         self._stop_cards()
@@ -285,8 +375,15 @@ class Feed:
         if event.interrupted:
             self._add(NoticeBlock(self.scene, self._new_id("end"), "warning", tr("notices.interrupted")))
         elif event.subtype == "error_max_turns":
-            text = event.error or tr("notices.stopped", steps=event.num_turns)
+            text = failures.shown(event) or tr("notices.stopped", steps=event.num_turns)
             self._add(NoticeBlock(self.scene, self._new_id("end"), "warning", text))
         elif event.is_error:
-            text = event.error or tr("notices.failed", kind=event.subtype)
+            text = failures.shown(event) or tr("notices.failed", kind=event.subtype)
+            if self._in_part:
+                text = f"{text}\n{tr('failures.in_part')}"
             self._add(NoticeBlock(self.scene, self._new_id("end"), "error", text))
+
+
+def _numbered(number: int) -> str:
+    """Return what a picture without a name of its own is called: a digest says nothing to anybody."""
+    return f"picture {number}"

@@ -32,6 +32,14 @@ class Keeper:
             else:
                 self._weights.pop(index, None)
 
+    def prepend(self, weights: Sequence[int]) -> None:
+        """Blocks came before all others; these are their weights."""
+        count = len(weights)
+        self._weights = {index + count: weight for index, weight in self._weights.items()}
+        self._weights.update((index, weight) for index, weight in enumerate(weights) if weight)
+        self.held += sum(weights)
+        self._next += count
+
     def surplus(self, blocks: Sequence[Block], needed: Callable[[int], bool]) -> list[int]:
         """Return which blocks to put away, the oldest first; none of those that are ``needed`` soon."""
         over = self.held - self.limit * LOW if self.held > self.limit else 0

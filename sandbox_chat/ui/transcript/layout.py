@@ -247,6 +247,22 @@ class Layout:
         if self.top >= self.max_top:
             self.go_end()
 
+    def prepend(self, heights: Heights, *, guessed: bool) -> None:
+        """Blocks came before all others; ``heights`` are theirs, and belong to the layout from now on.
+
+        What is seen stays where it is. ``guessed``: they were guessed at another width.
+        """
+        count = len(heights)
+        for index in range(len(self._heights)):
+            heights.append(self._heights[index])
+        self._heights = heights
+        self._anchor = (self._anchor[0] + count, self._anchor[1])
+        self._fresh = {index + count for index in self._fresh}
+        self._recent = OrderedDict((index + count, rows) for index, rows in self._recent.items())
+        if guessed or self._stale:
+            self._stale += count
+        self.top = self._row_of(self._anchor) if not self.following else self.max_top
+
     def _take_new(self) -> None:
         """Give a place to blocks that came since: the list grows before ``changed`` tells of it, and keys come between."""
         for _ in range(len(self._heights), len(self.blocks)):

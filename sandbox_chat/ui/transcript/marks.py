@@ -58,6 +58,19 @@ class Marks:
         self._hits = found
         self.now = now
 
+    def prepend(self, count: int) -> None:
+        """So many blocks came before all others. What was searched for is to be found again."""
+        if self.selection is not None:
+            self.selection = self.selection.moved(count)
+        if self.link is not None:
+            self.link = self.link._replace(block=self.link.block + count)
+        if self.now is not None:
+            self.now = self.now._replace(block=self.now.block + count)
+        self._hits = {
+            (block + count, part): [hit._replace(block=hit.block + count) for hit in hits]
+            for (block, part), hits in self._hits.items()
+        }
+
     def layers(self, palette: Palette, index: int, block: Block, width: int, row: int) -> list[list[Span]]:
         """Return the marks of one row of a block, the uppermost last."""
         out: list[list[Span]] = []

@@ -6,9 +6,9 @@ from textual import events
 from textual.timer import Timer
 
 from .framing import GUTTER
+from .joining import JoiningSurface
 from .marks import Link
 from .select import Place, Selection, line_at, place_at, word_at
-from .surface import TranscriptSurface
 
 WHEEL_ROWS = 3
 """Rows that one notch of the wheel moves."""
@@ -19,7 +19,7 @@ PULL_MOST = 8
 _FAR = 1 << 30
 
 
-class TranscriptPointer(TranscriptSurface):
+class TranscriptPointer(JoiningSurface):
     """What the mouse does."""
 
     _grip: Place | None = None

@@ -45,6 +45,11 @@ class Selection:
         last = max((place.block, place.part, place.until) for place in (self.anchor, self.head))
         return last[0], last[1], last[2]
 
+    def moved(self, count: int) -> Selection:
+        """Return the same text after ``count`` blocks came before all others."""
+        first, last = (place._replace(block=place.block + count) for place in (self.anchor, self.head))
+        return Selection(first, last)
+
     def within(self, block: int, part: int) -> tuple[int, int] | None:
         """Return where the selection begins and ends in a part of a block; ``None`` when it does not touch it."""
         first, last = self.start, self.end

@@ -32,6 +32,12 @@ class Storage:
         self._writing = False
         self._reading = False
         self._failed = False
+        self._moved = 0  # by so much the numbers of blocks have grown since the beginning
+
+    def prepend(self, weights: Sequence[int]) -> None:
+        """Blocks came before all others; these are their weights."""
+        self.keeper.prepend(weights)
+        self._moved += len(weights)
 
     def note(self, blocks: Sequence[Block], indices: Iterable[int], needed: Callable[[int], bool]) -> None:
         """Blocks came or changed; when they hold too much, those that are not ``needed`` go to disk."""
@@ -42,6 +48,7 @@ class Storage:
         if not chosen:
             return
         self._writing = True
+        moved = self._moved
         texts = [(index, blocks[index], blocks[index].revision, blocks[index].fetch()) for index in chosen]
 
         def write() -> None:
@@ -49,7 +56,7 @@ class Storage:
                 (index, block, revision, self._spill.write(text)) for index, block, revision, text in texts
             ]
             with contextlib.suppress(RuntimeError):  # the program has ended
-                self._later(self._written, blocks, done, needed)
+                self._later(self._written, blocks, done, needed, moved)
 
         threading.Thread(target=write, name="transcript-out", daemon=True).start()
 
@@ -58,14 +65,16 @@ class Storage:
         blocks: Sequence[Block],
         done: Sequence[tuple[int, Block, int, Ticket | None]],
         needed: Callable[[int], bool],
+        moved: int,
     ) -> None:
         self._writing = False
+        by = self._moved - moved
         for index, block, revision, ticket in done:
             if ticket is None:
                 self._failed = True  # there is no place for them: they stay in memory
-            elif block.revision == revision and not needed(index):
+            elif block.revision == revision and not needed(index + by):
                 block.put_away(ticket)
-        self.note(blocks, [index for index, _, _, _ in done], needed)
+        self.note(blocks, [index + by for index, _, _, _ in done], needed)
 
     def want(self, block: Block) -> None:
         """A block is to be seen: get its text."""

@@ -97,6 +97,7 @@ class TranscriptSurface(ScrollView):
         self._lines: list[Strip] = []
         self._framing = Framing(self.scene)
         self._flush_timer: Timer | None = None
+        self._unsized = False
         self._spinner: Timer | None = None
         self._calm_timer: Timer | None = None
         self._guess_timer: Timer | None = None
@@ -227,7 +228,10 @@ class TranscriptSurface(ScrollView):
         if self._flush_timer is not None:
             self._flush_timer.stop()
             self._flush_timer = None
-        if not self.is_mounted or not self._layout.width:
+        if not self.is_mounted:
+            return
+        if not self._layout.width:
+            self._relayout()
             return
         changed = self.transcript.take_changed()
         if not changed:
@@ -262,6 +266,7 @@ class TranscriptSurface(ScrollView):
         self._moved()
 
     def _relayout(self) -> None:
+        self._unsized = False
         width, height = self.size
         if not self.is_mounted or width <= GUTTER + EDGE or height <= 0:
             return
@@ -379,6 +384,9 @@ class TranscriptSurface(ScrollView):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Return the rows of ``crop``, ready as they are unless the widget is tinted or framed."""
+        if not self._layout.width and self.size.width > GUTTER + EDGE and not self._unsized:
+            self._unsized = True  # it has a size that Textual did not tell: two layouts in a row can swallow the first one
+            self.call_later(self._relayout)
         lines = ready_lines(self, crop, self.scene.palette.background)
         return super().render_lines(crop) if lines is None else lines
 

@@ -18,6 +18,7 @@ from sandbox_chat.ui.actions import bindings_of
 from .blocks import Block
 from .layout import locate, text_at
 from .marks import Hit
+from .older import Older
 from .pointer import TranscriptPointer
 from .search import nearest, search, snapshot
 
@@ -94,6 +95,18 @@ class TranscriptView(TranscriptPointer, can_focus=True):
         self._layout.show(index)
         self._moved()
 
+    def join(self, older: Older) -> int:
+        """Put older turns before all others; see ``JoiningSurface``. A search finds what is in them too."""
+        count = super().join(older)
+        self._hits = [hit._replace(block=hit.block + count) for hit in self._hits]
+        if self._origin is not None and self._origin[0] >= 0:
+            self._origin = (self._origin[0] + count, self._origin[1])
+        if self._grip is not None:
+            self._grip = self._grip._replace(block=self._grip.block + count)
+        if self._query:
+            self._start_search(jump=False)
+        return count
+
     # -- moving ------------------------------------------------------------------------------------------
 
     def scroll_end(self, **options: Any) -> None:
@@ -141,6 +154,17 @@ class TranscriptView(TranscriptPointer, can_focus=True):
             self.end()
         else:
             self.action_scroll_start()
+
+    def show_turn(self, number: int) -> bool:
+        """Bring the prompt of a turn (from 1) to the top. Returns false when it is not there."""
+        self._flush()
+        prompts = [index for index, block in enumerate(self.transcript.blocks) if block.kind == "prompt"]
+        if not 1 <= number <= len(prompts):
+            return False
+        index = prompts[number - 1]
+        self._layout.go_to(index, 0 if self.transcript.blocks[index].first else 1)
+        self._moved()
+        return True
 
     # -- choosing and opening ----------------------------------------------------------------------------
 

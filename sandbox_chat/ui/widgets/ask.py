@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import ClassVar
 
 from textual import events
+from textual.binding import BindingType
 from textual.content import Content
 from textual.message import Message
 from textual.style import Style
@@ -13,18 +15,27 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from sandbox_chat.events import ApprovalRequested
-from sandbox_chat.ui.actions import key_name, key_of
+from sandbox_chat.ui.actions import bindings_of, key_name, key_of
+from sandbox_chat.ui.folding import FoldedLines
 from sandbox_chat.ui.formats import fit
-from sandbox_chat.ui.glyphs import glyph
+from sandbox_chat.ui.glyphs import glyph, own
 from sandbox_chat.ui.keys import typed_text
 from sandbox_chat.ui.state import ChatState
-from sandbox_chat.words import tr
+from sandbox_chat.ui.transcript.cells import Run
+from sandbox_chat.words import tr, tr_count
 
 GRACE = 0.5
 """Seconds that a question has been seen, and that nothing was typed, before keys answer it."""
 TYPING = 0.25
 """Seconds after an answer's key within which another key says that both were the beginning of a prompt."""
 DETAIL_ROWS = 8
+"""Rows of what is asked about that are seen at least, where there is room."""
+DETAIL_SHARE = 3
+"""On a high screen it takes a third of the rows."""
+TOOL_CALL = "mcp_tool"
+"""Kind of a question whose detail is what is decided about: it is as plain to read as the question."""
+WHEEL = 2
+"""Rows that a step of the mouse wheel scrolls."""
 QUESTION_ROWS = 3
 """Rows that a question takes at most when there is more to show."""
 OTHER_ROWS = 5
@@ -46,6 +57,8 @@ class AskBox(Widget, can_focus=True):
         &:focus { background: $primary 20%; }
     }
     """
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("ask")]
 
     class Decided(Message):
         """The user chose an answer."""
@@ -85,6 +98,10 @@ class AskBox(Widget, can_focus=True):
         self._pending_timer: Timer | None = None
         self._typing = False  # keys that are still on their way here are text, until the focus comes back
         self._watcher: Timer | None = None
+        self._detail = FoldedLines()
+        self._top = 0  # row of the detail that is seen first
+        self._seen_rows = 0
+        self._more = 0  # questions that are open after this one
 
     @property
     def ready(self) -> bool:
@@ -93,13 +110,20 @@ class AskBox(Widget, can_focus=True):
 
     def update_state(self) -> None:
         """Show the oldest question that is open, or nothing."""
-        asked = next((each for key, each in self.state.questions.items() if key not in self._decided), None)
+        waiting = [each for key, each in self.state.questions.items() if key not in self._decided]
+        asked = waiting[0] if waiting else None
+        more, self._more = self._more, max(0, len(waiting) - 1)
         if asked is self.asked:
+            if more != self._more:
+                self.refresh(layout=True)
             return
         self._forget_pending()
         self.asked = asked
         self._offered = False
         self._seen = self._clock()
+        self._top = 0
+        detail = asked.detail.split("\n") if asked is not None and asked.detail else []
+        self._detail.replace(0, [[Run(line)] for line in detail])
         self.display = asked is not None
         if asked is None:
             if self._watcher is not None:
@@ -121,6 +145,25 @@ class AskBox(Widget, can_focus=True):
         self._decided.add(asked.approval_id)
         self.post_message(self.Decided(asked.approval_id, choice))
         self.update_state()
+
+    def action_scroll(self, by: int) -> None:
+        """Scroll what is asked about by so many rows."""
+        self._top = max(0, min(self._top + by, self._detail.height - self._seen_rows))
+        self.refresh()
+
+    def action_page(self, pages: int) -> None:
+        """Scroll it by so many pages; two of them share a row."""
+        self.action_scroll(pages * max(1, self._seen_rows - 1))
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Scroll down."""
+        event.stop()
+        self.action_scroll(WHEEL)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Scroll up."""
+        event.stop()
+        self.action_scroll(-WHEEL)
 
     def on_focus(self) -> None:
         """Say which keys count."""
@@ -197,17 +240,23 @@ class AskBox(Widget, can_focus=True):
             width
         )
         rows = _bounded(question, min(room, QUESTION_ROWS), width)
-        inner = max(1, width - 2)
-        detail = [
-            row for line in asked.detail.splitlines() for row in Content(line).wrap(inner) or [Content()]
-        ]
-        seen = min(DETAIL_ROWS, room - len(rows))
-        if len(detail) > seen:
+        self._detail.resize(max(1, width - 2))
+        total = self._detail.height
+        seen = min(max(DETAIL_ROWS, self.app.size.height // DETAIL_SHARE), room - len(rows))
+        if total > seen:
             seen = max(0, seen - 1)
-        rows += [Content.styled(f"  {row.plain}", "$muted") for row in detail[:seen]]
-        if len(detail) > seen and len(rows) < room:
-            more = fit(tr("ask.more_lines", count=len(detail) - seen), width)
-            rows.append(Content.styled(more, "$muted"))
+        self._seen_rows = seen
+        self._top = max(0, min(self._top, total - seen))
+        for number in range(self._top, min(total, self._top + seen)):
+            found = self._detail.row(number)
+            text = "".join(run.text for run in found.row) if found is not None else ""
+            rows.append(Content.styled(f"  {text}", "" if asked.kind == TOOL_CALL else "$muted"))
+        if total > seen and len(rows) < room:
+            below = total - self._top - seen
+            keys = f"{key_of('ask.up')}{key_of('ask.down')}" if self.has_focus else ""
+            key = "ask.more_lines" if below else "ask.lines_above"
+            more = " ".join((tr(key, count=f"{below or self._top:,}"), keys))
+            rows.append(Content.styled(fit(own(more.rstrip()), width), "$muted"))
         return rows + choices
 
     def _choices(self, asked: ApprovalRequested, width: int) -> list[Content]:
@@ -222,6 +271,9 @@ class AskBox(Widget, can_focus=True):
         else:
             hint = tr("ask.how", key=key_of("chat.next_pane"))
         pieces.append(Content.styled(fit(hint, max(1, width - 2)), "$muted"))
+        if self._more:
+            more = tr_count("ask.more_questions", self._more)
+            pieces.append(Content.styled(fit(more, max(1, width - 2)), "$accent"))
         rows: list[Content] = []
         for piece in pieces:
             if rows and rows[-1].cell_length + 3 + piece.cell_length <= width:

@@ -11,7 +11,6 @@ from textual import events
 from textual.actions import SkipAction
 from textual.binding import BindingType
 from textual.message import Message
-from textual.timer import Timer
 
 from sandbox_chat.settings import Settings
 from sandbox_chat.text import from_key
@@ -19,35 +18,11 @@ from sandbox_chat.ui.actions import bindings_of, keys_of
 from sandbox_chat.ui.history import History
 from sandbox_chat.ui.keys import typed_text
 from sandbox_chat.ui.slash import parse, unescaped
-from sandbox_chat.ui.tokens import Part, files, outside, recognised
+from sandbox_chat.ui.tokens import Part, outside, recognised, without_escape
 from sandbox_chat.ui.widgets.completion import Completion
-from sandbox_chat.ui.widgets.kept_area import KeptArea
+from sandbox_chat.ui.widgets.key_paste import KeyPasteArea
 from sandbox_chat.ui.widgets.pick_list import PickList
 from sandbox_chat.words import tr
-
-BURST_GAP = 0.01
-"""Seconds between two keys below which they were not typed by a person: a paste without brackets."""
-
-SEND_DELAY = 0.015
-"""Seconds that Enter waits for more keys of such a paste before it sends; nobody notices them."""
-
-QUICK_SEND_DELAY = 0.25
-"""The same for an Enter that came as quickly as such keys do: a busy machine may deliver the rest later."""
-
-FEW_KEYS = 3
-"""So many keys must have come so quickly before."""
-
-BURST_KEYS = 64
-"""Keys of such a paste that are shown one by one; those after them come into the draft together."""
-
-LONG_BURST_GAP = 0.05
-"""Seconds between two keys that end such a paste once it is long: a busy machine delivers it in pieces."""
-
-PASTE_REST = 0.4
-"""Seconds after a long one in which Enter is a newline of what may still come of it."""
-
-BURST_END = 0.06
-"""Seconds without a key after which such a paste is at its end."""
 
 AT_ONCE = 0.003
 """Seconds between two keys that came in one piece. A command is typed if one of its keys did not."""
@@ -62,11 +37,10 @@ XTERM_SHIFT_ENTER = "shift+\r"
 """Shift+Enter as xterm reports it."""
 
 
-class Composer(KeptArea):
+class Composer(KeyPasteArea):
     """A text area of one to eight rows that sends on Enter, and drives the list of choices above it.
 
-    A terminal without bracketed paste delivers pasted text as keys. An Enter in the midst of keys
-    that come quicker than anyone types is a newline of such a text, and not the wish to send.
+    A terminal without bracketed paste delivers pasted text as keys: see ``KeyPasteArea``.
     """
 
     DEFAULT_CSS = """
@@ -82,12 +56,12 @@ class Composer(KeptArea):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("composer")]
 
     class Submitted(Message):
-        """The user sends ``text``; ``files`` are the paths of those that were chosen from the list at ``@``."""
+        """The user sends ``text``; ``parts`` are how it stood here, with the files that were chosen from the list at ``@``."""
 
-        def __init__(self, text: str, files: Sequence[str] = ()) -> None:
+        def __init__(self, text: str, parts: Sequence[Part] = ()) -> None:
             super().__init__()
             self.text = text
-            self.files = files
+            self.parts = parts
 
     class CommandAsked(Message):
         """The user typed or chose a command: ``text`` as it stood there, its ``word``, and what was after it."""
@@ -132,20 +106,12 @@ class Composer(KeptArea):
         self.completion = Completion(self, picks, settings)
         self._send_keys = frozenset(keys_of("composer.send"))
         self._newline_keys = frozenset((*keys_of("composer.newline"), XTERM_SHIFT_ENTER))
-        self._key_time = 0.0
-        self._in_paste = False
-        self._enter_time: float | None = None
-        self._send_delay = SEND_DELAY
-        self._send_timer: Timer | None = None
-        self._pasted_at = float("-inf")  # when the last key of a long paste without brackets came
-        self._burst = 0
-        self._burst_start = (0, 0)
-        self._held: list[str] = []
-        self._held_timer: Timer | None = None
         self.typed_at = float("-inf")
         # Of a draft that begins with a stroke: whether that was typed, and the word after it.
         self._stroke = False
         self._word_typed = False
+        self._typed_command = ""  # such a draft, for when it comes back
+        self._all_typed = False
 
     # -- the draft ---------------------------------------------------------------------------------------
 
@@ -188,8 +154,18 @@ class Composer(KeptArea):
     def _edited(self) -> None:
         if not self.document[0].startswith("/"):
             self._stroke = self._word_typed = False
+        elif not self.elsewhere:
+            if not self._stroke and self._typed_command and self.text == self._typed_command:
+                self._stroke = self._word_typed = True
+            if self._stroke and self._word_typed:
+                self._typed_command = self.text
         self.completion.update()
         super()._edited()
+
+    def load_text(self, text: str) -> None:
+        """Replace the document: by nothing that was typed here."""
+        self._all_typed = False
+        super().load_text(text)
 
     def watch_selection(self) -> None:
         """Close the list when the cursor leaves what it is about."""
@@ -199,22 +175,8 @@ class Composer(KeptArea):
     # -- keys --------------------------------------------------------------------------------------------
 
     async def _on_key(self, event: events.Key) -> None:
-        gap = event.time - self._key_time
-        quick = gap < (BURST_GAP if self._burst < BURST_KEYS else LONG_BURST_GAP)
-        self._key_time = event.time
         character = self._character(event)
-        if self._held and not (quick and character):
-            self._release()
-        if self._enter_time is not None:
-            if quick or (character and gap < self._send_delay):
-                self._in_paste = True
-                self._enter_time = None
-                self.put("\n")
-            else:
-                self._send_now()
-        if not quick:
-            self._in_paste = False
-            self._burst = 0
+        gap, quick = self.time_key(event, character)
         pasted = quick and (character or event.key == "tab")
         if not pasted and self.completion.key(event.key):
             event.stop()
@@ -225,20 +187,7 @@ class Composer(KeptArea):
         # None of these is left to its binding, which runs later: the next key of a paste would overtake.
         event.stop()
         event.prevent_default()
-        rest = event.time - self._pasted_at < PASTE_REST or (quick and self._burst >= BURST_KEYS)
-        if character == "\r" and not (quick and self._in_paste) and not rest:
-            self._release()
-            self._send_soon(QUICK_SEND_DELAY if quick and self._burst >= FEW_KEYS else SEND_DELAY)
-            return
-        newline = character in "\r\n"
-        if newline and rest:
-            self._pasted_at = event.time
-        if self._hold("\n" if newline else character, quick=quick):
-            return
-        if newline:
-            self.put("\n")
-            self._in_paste = self._in_paste or quick
-        else:
+        if not self.paste_key(character, quick=quick):
             self._type(character, together=gap < AT_ONCE)
 
     def _character(self, event: events.Key) -> str:
@@ -250,11 +199,16 @@ class Composer(KeptArea):
         return typed_text(event)
 
     def _type(self, character: str, *, together: bool = False) -> None:
+        row, column = min(self.selection)
         if not self.document_text:
             self._stroke, self._word_typed = character == "/", False
-        elif self._stroke and not together:
+            self._all_typed = True
+        elif together:
+            self._all_typed = False
+        elif self._stroke:
             self._word_typed = True
-        row, column = min(self.selection)
+        elif character == "/" and (row, column) == (0, 0) and self._all_typed:
+            self._stroke = self._word_typed = True
         self.put(outside(from_key(character, self.document[row][:column])))
         self.completion.typed(character)
         self.completion.update()
@@ -273,41 +227,10 @@ class Composer(KeptArea):
 
     # -- pastes ------------------------------------------------------------------------------------------
 
-    def _hold(self, character: str, *, quick: bool) -> bool:
-        """Keep a key of a long paste without brackets back, to come into the draft together with those after it."""
-        if self._burst == 0:
-            self._burst_start = min(self.selection)
-        self._burst += 1
-        if not quick or self._burst <= BURST_KEYS or self.completion.searching:
-            return False
-        self._held.append(character)
-        if self._held_timer is None:
-            self._held_timer = self.set_timer(BURST_END, self._release_late)
-        return True
-
-    def _release_late(self) -> None:
-        self._held_timer = None
-        if not self._held:
-            return
-        if time.monotonic() - self._key_time < BURST_END:
-            self._held_timer = self.set_timer(BURST_END, self._release_late)
-        else:
-            self._release()
-
-    def _release(self) -> None:
-        """Put the keys that were kept back into the draft; with those before them they may be one long paste."""
-        held, self._held = "".join(self._held), []
-        if not held:
-            return
-        self._pasted_at = self._key_time
-        self._burst = 0
-        start, end = self._burst_start, self.cursor_location
-        shown = self.get_text_range(start, end) if start <= end else ""
-        if len(shown) == BURST_KEYS and self._too_long(shown + held):
-            self.move_cursor(start)
-            self.move_cursor(end, select=True)
-            held = shown + held
-        self.insert_text(held)
+    @property
+    def together(self) -> bool:
+        """True when keys that were kept back are to come into the draft together: not into the words of a search."""
+        return not self.completion.searching
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()
@@ -322,6 +245,9 @@ class Composer(KeptArea):
             return
         if self.command_word is not None:
             self._stroke = False
+        if not self.completion.searching:
+            self._typed_command = ""
+        self._all_typed = False
         folded = len(self.tokens)
         super().insert_text(text)
         if len(self.tokens) > folded:
@@ -332,40 +258,27 @@ class Composer(KeptArea):
 
     def action_send(self) -> None:
         """Send the prompt, unless more keys follow at once: then it was a newline of a paste."""
-        self._send_soon(SEND_DELAY)
+        self.send_soon()
 
-    def _send_soon(self, delay: float) -> None:
-        if self._send_timer is not None:
-            self._send_timer.stop()  # of an Enter that was a newline: it would cut this one's wait short
-        self._enter_time, self._send_delay = self._key_time, delay
-        self._send_timer = self.set_timer(delay, self._send_now)
-
-    def send_now(self) -> None:
-        """Send the prompt at once."""
-        self._enter_time = self._key_time
-        self._send_now()
-
-    def _send_now(self) -> None:
-        if self._enter_time is None:
-            return
-        self._enter_time = None
-        self._release()
+    def send(self) -> None:
+        """Send the prompt, or ask for the command that was typed."""
         if self.completion.mode:
             self.completion.cancel()
         parts, text = self.parts, self.text.strip()
         typed = self._stroke and self._word_typed
         command = parse(text) if typed else None
+        self._typed_command = ""
         if command is not None:
             self.text = ""
             self.post_message(self.CommandAsked(text, command[0].word, command[1]))
             return
-        if typed:
-            text = unescaped(text)
+        if typed and (plain := unescaped(text)) != text:
+            text, parts = plain, without_escape(parts)
         if text:
             self._leave_history()
             self.prompts.add(text)
             self.text = ""
-        self.post_message(self.Submitted(text, files(parts)))
+        self.post_message(self.Submitted(text, parts))
 
     def action_newline(self) -> None:
         """Insert a newline."""
@@ -402,7 +315,7 @@ class Composer(KeptArea):
 
     def action_edit(self) -> None:
         """Edit the prompt in the user's editor."""
-        self._release()
+        self.release()
         self.completion.cancel()
         self.run_worker(self._edit_outside(), group="editor", exclusive=True, exit_on_error=False)
 
@@ -422,6 +335,10 @@ class Composer(KeptArea):
         """Write the beginning of a command, as if it had been typed."""
         self._stroke = self._word_typed = True
         self.load_document(text)
+
+    def follow(self, other: Composer) -> None:
+        """Take the place of another composer: a command that was typed there is one here when it is offered."""
+        self._typed_command = other._typed_command
 
     def show_search(self, *, searching: bool) -> None:
         """Say that the words of a search are typed here, or a prompt again."""
@@ -446,6 +363,17 @@ class Composer(KeptArea):
             self.insert_text(line)
             if text.endswith("\n") and "\n" not in line:
                 self.send_now()
+
+    def swap(self, parts: list[Part]) -> list[Part]:
+        """Put ``parts`` in place of the draft, and return the draft."""
+        self.release()
+        self.completion.cancel()
+        before = self.parts
+        if self.prompts.recalling:
+            before = self._put_aside
+            self.prompts.leave()
+        self.load_parts(parts)
+        return before
 
     def offer(self, text: str | Sequence[Part]) -> bool:
         """Put a prompt back that was not answered. Returns false if something else is being written."""

@@ -93,7 +93,8 @@ class PickList(Widget):
         lines = [Content.styled(title + place.rjust(width - Content(title).cell_length), "$muted")]
         for number in self._window():
             pick = self.picks[number]
-            detail = fit(pick.detail, max(0, width // 2))
+            room = max(width // 2, width - 4 - Content(pick.text).cell_length)
+            detail = fit(pick.detail, max(0, room))
             text = fit(pick.text, max(0, width - 2 - (Content(detail).cell_length + 2 if detail else 0)))
             gap = " " * max(0, width - 2 - Content(text).cell_length - Content(detail).cell_length)
             mark = f"{glyph('prompt')} " if number == self.chosen else "  "

@@ -1,9 +1,10 @@
-"""The title line: program, session, the words *demo* or *unsafe*, sandbox, model."""
+"""The title line: program, session, the words *demo* or *unsafe*, MCP servers that failed, sandbox, model."""
 
 from __future__ import annotations
 
 from sandbox_chat.settings import Settings
 from sandbox_chat.ui.glyphs import glyph
+from sandbox_chat.ui.server_views import trouble
 from sandbox_chat.ui.state import ChatState
 from sandbox_chat.ui.widgets.line import Line, Part
 from sandbox_chat.words import tr
@@ -46,6 +47,8 @@ class TitleBar(Line):
         if state.title:
             left.append(Part(f" {glyph('dot')} {state.title}", "", drop=5, shrink=12))
         right: list[Part] = []
+        if (found := trouble(state.servers)) is not None:
+            right.append(Part(f"{found.sign} {found.words}   ", found.colour, "screen.servers", drop=3))
         if kind == "off":
             right.append(Part(tr("title.no_sandbox"), "$muted", drop=1))
         else:

@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from sandbox_chat.plain import duration_text
+from sandbox_chat.plain import duration_text, tool_parts
 from sandbox_chat.ui import formats, tooltext
 from sandbox_chat.ui.actions import bindings_of
 from sandbox_chat.ui.calls import ToolCall
@@ -42,17 +42,25 @@ def row(tool: ToolCall, width: int, now: datetime, spinner: str, *, asks: bool =
     """Return the row of a call in exactly ``width`` cells. ``asks``: it waits for an answer of the user."""
     status, colour = ASKS if asks else STATUS[tool.status]
     sign = spinner if spinner and not asks and tool.status == "running" else glyph(status)
-    name = formats.fit(tool.short_name or "tool", NAME_WIDTH)
-    name += " " * (NAME_WIDTH - cell_len(name))
+    name = _name(tool, max(NAME_WIDTH, width // 2 - 4))
+    name += " " * max(0, NAME_WIDTH - cell_len(name))
     if tool.duration_ms is not None:
         time = duration_text(tool.duration_ms)
     else:
         time = formats.running(tool.elapsed_ms(now)) if tool.open else ""
-    room = width - 2 - NAME_WIDTH - 1 - cell_len(time) - 1
+    room = width - 2 - cell_len(name) - 1 - cell_len(time) - 1
     what = formats.fit(" ".join(tooltext.first_line(tool).split()), room)
     gap = " " * max(0, room - cell_len(what))
     line = Content.assemble((sign, colour), " ", (name, "bold"), " ", (what, "$muted"), gap, " ", (time, ""))
     return line if line.cell_length <= width else line.truncate(width)
+
+
+def _name(tool: ToolCall, width: int) -> str:
+    """Return a tool's name in at most ``width`` cells; of another server's the tool alone where both have no room."""
+    name = tool.short_name or "tool"
+    if tool.server and cell_len(name) > width:
+        return formats.fit(tool_parts(tool.name)[1], width)
+    return formats.fit(name, width if tool.server else NAME_WIDTH)
 
 
 class ToolList(ScrollView, can_focus=True):

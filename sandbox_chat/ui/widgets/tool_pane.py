@@ -225,6 +225,8 @@ class ToolPane(Vertical):
         }
         views.dim = frozenset(view for view, is_missing in missing.items() if is_missing)
         labels = {view: tr(f"cards.view_{view}") for view in VIEWS if view != "table" or tool.tables}
+        if tool.server:
+            labels["code"] = tr("cards.view_arguments")
         if (count := len(tool.images)) > 1:
             labels["image"] = tr("cards.view_images", count=count)
         views.show(self.view, list(labels.items()))

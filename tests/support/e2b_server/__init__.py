@@ -26,6 +26,9 @@ or as a fixture ``cloud`` that also checks that no sandbox is left and that the 
 * ``death_delay``: seconds until a dead kernel is told (the real server takes 2.7).
 * ``templates``, ``unknown_template``: which templates there are, and the status for any other.
 * ``memory``: bytes that each process of a sandbox may allocate (0: no limit).
+* ``mcp=True``: there is a template ``mcp-gateway`` with the program of that name, which really runs MCP servers
+  (``create(mcp=…)``). It listens at a port of this machine, and is reached at port 50005 of its sandbox. Needs ``isolated``.
+* ``servers``: a folder of installed packages (``site-packages``) whose programs are on that program's path.
 * ``query=False``: lists pass over what they are asked for, and give all sandboxes.
 * ``prestart=0``: prepares no sandbox in advance (for tests that make none).
 

@@ -52,12 +52,14 @@ class Cloud:
         prestart: int = 1,
         memory: int = 4 << 30,
         query: bool = True,
+        mcp: bool = False,
+        servers: Path | None = None,
     ) -> None:
         self.api = api
         self.envd = envd
         self.gateway_limit = gateway_limit
         self.query = query
-        self.templates = set(templates)
+        self.templates = {*templates, "mcp-gateway"} if mcp else set(templates)
         self.unknown_template = unknown_template
         self.key = f"e2b_{secrets.token_hex(20)}"
         self.domain = "sandboxes.test"
@@ -75,6 +77,7 @@ class Cloud:
         self.sandbox_url = ""
         self._hosts = hosts
         self._options = {"charts": charts, "quirks": quirks, "death_delay": death_delay, "memory": memory}
+        self._mcp, self._servers = mcp, servers
         self._prestart = prestart
         self._spare: list[asyncio.Task[Guest]] = []
         self._advanced = 0.0
@@ -157,7 +160,7 @@ class Cloud:
 
     async def _new_guest(self) -> Guest:
         self._count += 1
-        guest = Guest(self._folder / f"s{self._count}", self._options)
+        guest = Guest(self._folder / f"s{self._count}", self._options, mcp=self._mcp, servers=self._servers)
         try:
             await guest.start()
         except BaseException:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .faults import Fault
 
 SERVICES = {"49983": "envd", "49999": "code"}
+GATEWAY = "50005"
 HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "host"}
 
 
@@ -41,6 +42,8 @@ class Edge:
 
     @staticmethod
     def kind(port: str, path: str) -> str:
+        if port == GATEWAY:
+            return "mcp"
         if port == "49999":
             return "run" if path == "/execute" else "contexts"
         if path.startswith("/process."):
@@ -64,6 +67,13 @@ class Edge:
         if record is None or record.guest is None or record.state != "running":
             body = {"sandboxId": name, "message": "The sandbox was not found", "code": 502}
             await JSONResponse(body, 502)(scope, receive, send)
+            return
+        if port == GATEWAY and record.guest.gateway_port:
+            # The program inside sees the name by which it was called, as behind a real edge.
+            limits = httpx.Limits(max_connections=None)
+            async with httpx.AsyncClient(timeout=None, trust_env=False, limits=limits) as client:
+                where = f"127.0.0.1:{record.guest.gateway_port}"
+                await self._passed(where, client, request, send, fault)
             return
         if port not in SERVICES:
             body = {
@@ -113,9 +123,13 @@ class Edge:
 
         async def forward() -> None:
             headers = [(k, v) for k, v in request.headers.items() if k not in HOP_BY_HOP]
+            host, _, port = service.partition(":")
+            if port:
+                headers.append(("host", request.headers["host"]))
             url = httpx.URL(
                 scheme="http",
-                host=service,
+                host=host,
+                port=int(port) if port else None,
                 raw_path=scope["raw_path"] + (b"?" + scope["query_string"] if scope["query_string"] else b""),
             )
             upstream = client.build_request(request.method, url, headers=headers, content=body())

@@ -10,6 +10,7 @@ import os
 import secrets
 import shutil
 import signal
+import socket
 import string
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from typing import Any
 
 import httpx
 import psutil
+
+import sandbox_chat.gateway
 
 GUEST = Path(__file__).parent / "guest"
 START_LIMIT = 120.0
@@ -46,9 +49,14 @@ def namespaces() -> tuple[str, ...] | None:
 class Guest:
     """The processes of one sandbox."""
 
-    def __init__(self, folder: Path, options: dict[str, Any]) -> None:
+    def __init__(
+        self, folder: Path, options: dict[str, Any], *, mcp: bool = False, servers: Path | None = None
+    ) -> None:
         self.folder = folder
-        self._options = options
+        self._servers = "" if servers is None else str(servers)
+        self.gateway_port = free_port() if mcp else 0
+        """Where its gateway to MCP servers listens on this machine, once it is started; 0: it has none."""
+        self._options = {**options, "gateway_port": self.gateway_port}
         self._process: asyncio.subprocess.Process | None = None
         self.client: httpx.AsyncClient | None = None
 
@@ -60,6 +68,8 @@ class Guest:
             "code": str(GUEST),
             "prefix": sys.prefix,
             "base": sys.base_prefix,
+            "gateway": str(Path(sandbox_chat.gateway.__file__).parent) if self.gateway_port else "",
+            "servers": self._servers,
             "isolated": isolation is not None,
             "options": self._options,
         }
@@ -127,6 +137,13 @@ def runs(process: psutil.Process) -> bool:
         return process.is_running() and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
     except psutil.NoSuchProcess:
         return False
+
+
+def free_port() -> int:
+    """A port that nobody listens at now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def new_id() -> str:

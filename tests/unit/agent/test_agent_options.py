@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from sandbox_chat.agent import launch_cli, options, program
+from sandbox_chat.agent.controls import Controls
 from sandbox_chat.agent.endpoint import Endpoint
 from sandbox_chat.agent.errors import AgentError
 from sandbox_chat.agent.prompt import system_prompt
@@ -68,6 +69,12 @@ def test_a_local_server_is_reached_without_proxy_and_token(tmp_path: Path) -> No
         assert env["ANTHROPIC_AUTH_TOKEN"] == options.NO_TOKEN
 
 
+def test_what_the_cli_writes_for_a_while_ends_with_the_session(tmp_path: Path) -> None:
+    env = environment(Endpoint("", Secret(""), Secret("key"), ""), tmp_path)
+    for name in ("TMPDIR", "CLAUDE_CODE_TMPDIR", "XDG_CACHE_HOME"):
+        assert Path(env[name]).is_relative_to(tmp_path / "temp")
+
+
 def test_a_login_is_looked_for_in_the_users_own_home(tmp_path: Path) -> None:
     env = environment(
         Endpoint("https://gw.example", Secret("tok"), Secret("key"), "", use_login=True), tmp_path
@@ -94,8 +101,8 @@ def make(tmp_path: Path, **changes: Any) -> options.ClaudeAgentOptions:
         "session_id": "00000000-0000-0000-0000-000000000001",
         "resume": False,
         "new_run": False,
-        "server": object(),
-        "model": "some-model",
+        "servers": {"sandbox": object(), "git": object()},
+        "controls": Controls("some-model"),
         "on_stderr": print,
     }
     arguments.update(changes)
@@ -106,19 +113,40 @@ def make(tmp_path: Path, **changes: Any) -> options.ClaudeAgentOptions:
 def test_the_options_of_the_spec(tmp_path: Path) -> None:
     made = make(tmp_path)
     assert made.tools == []
-    assert made.allowed_tools == ["mcp__sandbox__*"]
+    assert made.allowed_tools == ["mcp__sandbox__*", "mcp__git__*"]
     assert made.setting_sources == []
     assert made.strict_mcp_config
     assert made.max_turns == 30
     assert made.model == "some-model"
-    assert made.verbatim_prompts
+    assert not made.verbatim_prompts  # each prompt is marked by itself
     assert made.session_id and made.resume is None
     assert isinstance(made.mcp_servers, dict)
-    assert list(made.mcp_servers) == ["sandbox"]
-    resumed = make(tmp_path, resume=True, model="", server=None)
+    assert list(made.mcp_servers) == ["sandbox", "git"]
+    resumed = make(tmp_path, resume=True, controls=Controls(), servers={})
     assert resumed.resume and resumed.session_id is None
     assert resumed.model is None
+    assert (resumed.effort, resumed.thinking) == (None, None)
     assert resumed.allowed_tools == [] and resumed.mcp_servers == {}
+
+
+@pytest.mark.parametrize(
+    ("thinking", "option"),
+    [
+        ("", None),
+        ("on", {"type": "adaptive"}),
+        ("off", {"type": "disabled"}),
+        ("4096", {"type": "enabled", "budget_tokens": 4096}),
+    ],
+)
+def test_effort_and_thinking(tmp_path: Path, thinking: str, option: dict[str, Any] | None) -> None:
+    made = make(tmp_path, controls=Controls("m", "low", thinking))
+    assert (made.effort, made.thinking) == ("low", option)
+
+
+def test_controls_change_one_by_one() -> None:
+    first = Controls("a", "low", "on")
+    assert first.changed(model=" b ", effort=None, thinking=None) == Controls("b", "low", "on")
+    assert first.changed(model=None, effort="", thinking="off") == Controls("a", "", "off")
 
 
 def test_no_credential_in_a_file_or_on_the_command_line(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from claude_agent_sdk._internal.message_parser import parse_message  # the SDK h
 
 from sandbox_chat.agent.calls import Calls
 from sandbox_chat.agent.endpoint import Endpoint
-from sandbox_chat.agent.errors import turn_error
+from sandbox_chat.agent.errors import turn_trouble
 from sandbox_chat.agent.translate import Translator, was_aborted
 from sandbox_chat.events import (
     Event,
@@ -305,7 +305,9 @@ def test_messages_of_subagents_are_left_out() -> None:
 def test_errors_in_plain_words(name: str, words: list[str]) -> None:
     _, results, translator = play(name)
     assert results[0].is_error
-    sentence = turn_error(translator.failure(results[0]), GATEWAY, Settings(), model="claude-sonnet-4-5")
+    sentence = turn_trouble(
+        translator.failure(results[0]), GATEWAY, Settings(), model="claude-sonnet-4-5"
+    ).text
     for word in words:
         assert word in sentence
     for foreign in ("/login", "API_TIMEOUT_MS", "ede_diagnostic", "API Error", "\n", "inference gateway"):
@@ -316,13 +318,13 @@ def test_errors_in_plain_words(name: str, words: list[str]) -> None:
 def test_no_credential() -> None:
     _, results, translator = play("notoken")
     nothing = Endpoint("", Secret(""), Secret(""), "")
-    sentence = turn_error(translator.failure(results[0]), nothing, Settings(), model="")
+    sentence = turn_trouble(translator.failure(results[0]), nothing, Settings(), model="").text
     assert "ANTHROPIC_API_KEY" in sentence
     login = Endpoint("", Secret(""), Secret(""), "", use_login=True)
-    assert "log in" in turn_error(translator.failure(results[0]), login, Settings(), model="")
+    assert "log in" in turn_trouble(translator.failure(results[0]), login, Settings(), model="").text
     key = Endpoint("", Secret(""), Secret("k"), "")
     _, results, translator = play("e401")
-    assert "ANTHROPIC_API_KEY" in turn_error(translator.failure(results[0]), key, Settings(), model="")
+    assert "ANTHROPIC_API_KEY" in turn_trouble(translator.failure(results[0]), key, Settings(), model="").text
 
 
 @pytest.mark.parametrize("ending", ["✓", "e\u0301", "👩\u200d"])
@@ -338,3 +340,40 @@ def test_nothing_follows_the_whole_of_a_block(ending: str) -> None:
     text = next(event.text for event in reversed(events) if isinstance(event, Text))
     assert text.startswith("Done") and text != "Done"
     assert screen([*events, *translator.close()]) == f"Let me.\n{text}"
+
+
+def streamed(event: dict[str, Any]) -> Any:
+    return parse_message(
+        {"type": "stream_event", "uuid": "u", "session_id": "s", "event": event, "parent_tool_use_id": None}
+    )
+
+
+def test_the_context_is_what_the_last_request_read_wherever_it_came_from() -> None:
+    translator = Translator(Calls())
+    assert translator.context_used is None
+    usage = {"input_tokens": 3, "cache_read_input_tokens": 40_000, "cache_creation_input_tokens": 500}
+    translator.feed(
+        streamed({"type": "message_start", "message": {"id": "a", "usage": {**usage, "output_tokens": 1}}})
+    )
+    assert translator.context_used == 40_503
+    # The end of many a server's reply tells what was written, and of what was read a part.
+    end = {
+        "type": "message_delta",
+        "delta": {"stop_reason": "tool_use"},
+        "usage": {"input_tokens": 3, "output_tokens": 900},
+    }
+    translator.feed(streamed(end))
+    assert translator.context_used == 40_503
+    assert not translator.answered
+    translator.feed(
+        streamed({"type": "message_start", "message": {"id": "b", "usage": {"input_tokens": 70}}})
+    )
+    translator.feed(
+        streamed(
+            {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}}
+        )
+    )
+    assert translator.context_used == 70  # the context became smaller
+    assert translator.answered
+    translator.begin()
+    assert not translator.answered

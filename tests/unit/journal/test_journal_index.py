@@ -65,6 +65,9 @@ def test_a_summary_says_what_a_session_is(tmp_path: Path) -> None:
         "sandbox": "off",
         "demo": True,
         "total_cost_usd": 0.25,
+        "last_prompt": "plot a damped sine",
+        "made_title": "plot a damped sine",
+        "renamed": False,
     }
 
 
@@ -86,6 +89,22 @@ def test_a_damaged_summary_is_made_again_from_the_events(tmp_path: Path, damage:
     meta.unlink()
     if damage is not None:
         meta.write_bytes(damage)
+    assert list_sessions(tmp_path) == [before]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("total_cost_usd", "Infinity"), ("total_cost_usd", "NaN"), ("total_cost_usd", "-1"), ("turns", "-3"),
+     ("total_cost_usd", "1e300"), ("turns", "1e30")],
+)  # fmt: skip
+def test_numbers_of_a_summary_that_cannot_be_true_are_made_again(
+    tmp_path: Path, field: str, value: str
+) -> None:
+    session(tmp_path, "s1")
+    (before,) = list_sessions(tmp_path)
+    meta = tmp_path / "s1" / "meta.json"
+    data = {**json.loads(meta.read_text()), field: "PLACE"}
+    meta.write_text(json.dumps(data).replace('"PLACE"', value))
     assert list_sessions(tmp_path) == [before]
 
 
@@ -153,7 +172,7 @@ def test_a_name_that_fits_none_or_many(tmp_path: Path, wanted: str, said: str) -
 
 
 def test_the_newest_of_none(tmp_path: Path) -> None:
-    with pytest.raises(SessionNotFound, match="no session to resume yet"):
+    with pytest.raises(SessionNotFound, match="no session yet"):
         resolve(tmp_path, None)
     with pytest.raises(SessionNotFound, match="There is no session 'x'"):
         resolve(tmp_path / "none", "x")

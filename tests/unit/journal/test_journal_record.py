@@ -5,17 +5,19 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from sandbox_chat import events
+from sandbox_chat import event_json
 from sandbox_chat.events import (
     Content,
     Event,
@@ -251,6 +253,62 @@ time.sleep(600)
 """
 
 
+def being_written(root: Path, past: list[Event]) -> Journal:
+    """An open journal with these events."""
+    journal = Journal.create(root, ID)
+    for event in past:
+        journal.append(event)
+    return journal
+
+
+@pytest.mark.parametrize("gone", ["folder", "file"])
+def test_a_record_that_is_removed_while_it_is_written_is_written_again(tmp_path: Path, gone: str) -> None:
+    journal = being_written(tmp_path, [start(), prompt(), Text(at=NOON, seq=3, text="one")])
+    before = (journal.folder / files.EVENTS).read_bytes()
+    if gone == "folder":
+        shutil.rmtree(journal.folder)
+    else:
+        (journal.folder / files.EVENTS).unlink()
+    journal.append(Text(at=NOON, seq=4, text="two"))
+    assert journal.problem == ""
+    assert (journal.folder / files.EVENTS).read_bytes().startswith(before)
+    assert [event.seq for event in journal.events()] == [1, 2, 3, 4]
+    assert mode(journal.folder / files.EVENTS) == 0o600
+    assert [summary.turns for summary in list_sessions(tmp_path)] == [1]
+    with pytest.raises(SessionInUse):
+        Journal.open(tmp_path, ID)
+    journal.append(finish(5))
+    journal.close()
+    assert [event.seq for event in journal.events()] == [1, 2, 3, 4, 5]
+    assert not list(journal.folder.glob(".*"))
+
+
+def test_a_removed_record_waits_for_a_folder_that_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = being_written(tmp_path, [start(), prompt()])
+    shutil.rmtree(journal.folder)
+    journal.folder.write_text("no folder")
+    journal.append(Text(at=NOON, seq=3, text="one"))
+    assert "cannot be saved" in journal.problem
+    journal.folder.unlink()
+    journal.append(Text(at=NOON, seq=4, text="two"))
+    assert journal.problem == ""
+    assert [event.seq for event in journal.events()] == [1, 2, 3, 4]
+    journal.close()
+
+
+def test_a_record_that_another_program_replaced_is_gone_on_with(tmp_path: Path) -> None:
+    journal = being_written(tmp_path, [start(), prompt()])
+    path = journal.folder / files.EVENTS
+    (journal.folder / "new").write_bytes(path.read_bytes().replace(b"hello", b"[cut]") + b'{"torn')
+    (journal.folder / "new").replace(path)
+    journal.append(Text(at=NOON, seq=3, text="one"))
+    assert [event.seq for event in journal.events()] == [1, 2, 3]
+    assert b"[cut]" in path.read_bytes()
+    journal.close()
+
+
 def test_a_killed_writer_lets_go(tmp_path: Path) -> None:
     command = [sys.executable, "-c", HOLDER, str(tmp_path), ID]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
@@ -355,7 +413,7 @@ def test_what_a_killed_writer_left_half_written_is_cleared(tmp_path: Path) -> No
     assert not [path for path in left if path.exists()]
 
 
-def test_a_run_of_nul_bytes_at_the_end(tmp_path: Path) -> None:
+def test_t15_a_run_of_nul_bytes_at_the_end(tmp_path: Path) -> None:
     written(tmp_path)
     path = tmp_path / ID / "events.jsonl"
     path.write_bytes(path.read_bytes() + b"\0" * 300_000)
@@ -390,9 +448,11 @@ def test_text_in_a_file_is_not_trusted(tmp_path: Path) -> None:
     )
     path = tmp_path / ID / "events.jsonl"
     extra = [nasty, tool(10, TextContent("\x1b[2J"), ImageContent("pictures/a\x1b.png", "\x07", 1, 1))]
-    path.write_bytes(path.read_bytes() + b"".join(events.to_json(event).encode() + b"\n" for event in extra))
+    path.write_bytes(
+        path.read_bytes() + b"".join(event_json.to_json(event).encode() + b"\n" for event in extra)
+    )
     journal = Journal.open(tmp_path, ID)
-    shown = "".join(events.to_json(event) for event in journal.events())
+    shown = "".join(event_json.to_json(event) for event in journal.events())
     journal.close()
     for sign in ("\\u001b", "\\u0007", "\x9b", "\u202e", "\\u009b"):
         assert sign not in shown
@@ -447,7 +507,7 @@ def test_a_picture_path_never_leads_out_of_the_folder(tmp_path: Path, path: str)
     written(tmp_path, [*a_session()[:2]])
     folder = tmp_path / ID
     (folder / "link").symlink_to("/etc")
-    line = events.to_json(tool(9, ImageContent(path, "image/png", 1, 1)))
+    line = event_json.to_json(tool(9, ImageContent(path, "image/png", 1, 1)))
     with (folder / "events.jsonl").open("a") as file:
         file.write(line + "\n")
     journal = Journal.open(tmp_path, ID)
@@ -499,14 +559,38 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     assert (journal.folder / "meta.json").exists()
 
 
-def test_pictures_that_could_not_be_brought_home_stay_where_they_are(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    journal = Journal.create(tmp_path / "file", ID)
-    journal.append(prompt(1))
-    picture = Path(journal.save_picture(PNG, "image/png", 1, 1).path)
+PUT_ASIDE = """
+import sys
+from pathlib import Path
+from sandbox_chat.journal import Journal
+journal = Journal.create(Path(sys.argv[1]), "one")
+print(journal.save_picture(b"picture", "image/png", 1, 1).path, flush=True)
+sys.stdin.read()
+if len(sys.argv) > 2:
     journal.close()
-    assert picture.read_bytes() == PNG
-    picture.unlink()
+"""
+
+
+@pytest.mark.parametrize("end", ["closed", "killed"])
+def test_pictures_that_could_not_be_brought_home_go_with_the_program(tmp_path: Path, end: str) -> None:
+    (tmp_path / "file").touch()
+    arguments = [
+        sys.executable,
+        "-c",
+        PUT_ASIDE,
+        str(tmp_path / "file"),
+        *(["close"] if end == "closed" else []),
+    ]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        picture = Path(program.stdout.readline().strip())
+        assert picture.read_bytes() == b"picture"
+        if end == "killed":
+            program.kill()
+    deadline = time.monotonic() + 20
+    while picture.parents[1].exists():
+        assert time.monotonic() < deadline, "the folder stays"
+        time.sleep(0.02)
 
 
 class FullDisk:
@@ -630,7 +714,7 @@ def test_tables_and_files_come_back_as_they_were(tmp_path: Path) -> None:
 def test_hostile_tables_and_files_are_cleaned_when_read(tmp_path: Path) -> None:
     table = TableContent(("\x1b[2J",), (("\u202e",),), 1, 1)
     file = FileContent("../../etc/passwd", "text/html\x07", 1, "\x9b2J")
-    event = files.from_line(events.to_json(tool(2, table, file)).encode(), tmp_path)
+    event = files.from_line(event_json.to_json(tool(2, table, file)).encode(), tmp_path)
     assert isinstance(event, ToolFinished)
     assert event.content == (
         TableContent(("␛[2J",), (("<U+202E>",),), 1, 1),

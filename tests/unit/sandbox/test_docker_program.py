@@ -255,7 +255,8 @@ def test_the_image_is_packed_with_the_program() -> None:
         for line in (folder / "requirements.txt").read_text().splitlines()
         if line[:1] != "#"
     }
-    assert wanted == {"ipython", "matplotlib-inline", "numpy", "pandas", "matplotlib"}
+    servers = {"mcp", "uvicorn", "starlette", "mcp-server-time", "mcp-server-fetch"}
+    assert wanted == {"ipython", "matplotlib-inline", "numpy", "pandas", "matplotlib", *servers}
 
 
 def test_a_build_that_is_asked_to_end_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -46,7 +46,10 @@ async def test_the_question_names_both_files(tools: Tools, tmp_path: Path) -> No
     assert question.kind == "overwrite" and question.tool_use_id == "id-1"
     assert str(tmp_path / "downloads" / "plot.png") in question.detail
     assert "3 bytes, changed 20" in question.detail and "6 bytes" in question.detail
-    assert [choice.key for choice in question.choices] == ["r", "k", "n"]
+    assert [choice.key for choice in question.choices] == ["r", "s", "k", "v", "n"]
+    assert question.choices[-1].name == "no", "the last one does nothing"
+    assert question.subject == str(tmp_path / "downloads" / "plot.png")
+    assert question.lasting == ("replace_session", "never")
     assert question.default == "keep_both"
 
 
@@ -54,6 +57,18 @@ async def test_replace(tools: Tools, tmp_path: Path) -> None:
     text = await twice(tools, "replace")
     assert saved(tmp_path) == {"plot.png": b"second"}
     assert "replace the file of that name" in text
+
+
+async def test_replace_for_the_session(tools: Tools, tmp_path: Path) -> None:
+    text = await twice(tools, "replace_session")
+    assert saved(tmp_path) == {"plot.png": b"second"}
+    assert "as for the whole session" in text
+
+
+async def test_never_saves_nothing_and_says_that_it_is_not_asked_again(tools: Tools, tmp_path: Path) -> None:
+    text = await twice(tools, "never")
+    assert saved(tmp_path) == {"plot.png": b"one"}
+    assert "nothing was saved" in text and "not asked again" in text
 
 
 async def test_keep_both(tools: Tools, tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from support.pictures import picture
 from support.toolbox import Tools
 
 from sandbox_chat import plain
-from sandbox_chat.events import ImageContent, TextContent, ToolFinished, content_dict, from_dict
+from sandbox_chat.event_json import content_dict, from_dict
+from sandbox_chat.events import ImageContent, TextContent, ToolFinished
 from sandbox_chat.sandbox.base import CodeError, Execution, RawSink, RichOutput, StopReason
 from sandbox_chat.settings import Settings
 from sandbox_chat.text import from_output

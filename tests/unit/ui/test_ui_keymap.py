@@ -9,7 +9,8 @@ import pytest
 from textual.keys import _character_to_key
 
 from sandbox_chat import words
-from sandbox_chat.ui.keymap import NO_KEY, keymap, normal, read
+from sandbox_chat.ui.actions import NO_KEY
+from sandbox_chat.ui.keymap import keymap, normal, read
 
 
 @pytest.mark.parametrize("sign", [*string.ascii_letters, *string.digits, *string.punctuation, "é", "中"])

@@ -128,6 +128,16 @@ def test_the_state_is_never_in_doubt(events: tuple[ev.Event, ...], words: str) -
 
 def test_stopping_is_said() -> None:
     assert phase_words(state_of(prompt()), START, stopping=True)[0] == "stopping"
+    state = state_of(prompt(), ev.Status(component="agent", state="interrupting"))
+    assert phase_words(state, START)[0] == "stopping"
+
+
+def test_silence_is_said_with_what_stops_it() -> None:
+    state = state_of(prompt(), ev.Status(component="agent", state="silent"))
+    now = START + timedelta(seconds=18)
+    assert phase_words(state, now) == ("silent 18 s, esc stops it", "$warning")
+    state.apply(ev.TextDelta(text="x"))
+    assert phase_words(state, now)[0] == "writing"
 
 
 def test_cost_words() -> None:

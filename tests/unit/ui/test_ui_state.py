@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from support.screen import START, tool_finished, tool_started, turn_finished
 
 from sandbox_chat import events as ev
+from sandbox_chat.event_json import from_json, to_json
 from sandbox_chat.sgr import valid_styles
 from sandbox_chat.ui.calls import OUTPUT_LIMIT, OutputBuffer, Part
 from sandbox_chat.ui.state import ChatState
@@ -33,7 +34,7 @@ def state_of(*events: ev.Event) -> ChatState:
 
 def test_phases_follow_the_events() -> None:
     state = ChatState()
-    assert state.phase == "starting"
+    assert state.phase == "connecting"
     seen = []
     for event in (
         *started(),
@@ -52,12 +53,12 @@ def test_phases_follow_the_events() -> None:
         "connecting",
         "idle",
         "thinking",
-        "writing",
-        "coding",
-        "running",
+        "streaming",
+        "streaming",
+        "tool",
         "thinking",
         "retrying",
-        "writing",
+        "streaming",
         "idle",
     ]
 
@@ -70,15 +71,51 @@ def test_a_prompt_sent_while_connecting_is_seen_to_wait() -> None:
     assert state.phase == "thinking"
 
 
+def test_the_words_of_the_machine_are_those_of_the_state() -> None:
+    state = state_of(*started(), prompt(), ev.ToolInputDelta(tool_use_id="a", name="run_code", text="{"))
+    assert (state.phase, state.coding, state.busy) == ("streaming", True, True)
+    state.apply(tool_started("a"))
+    state.apply(ev.Status(component="agent", state="interrupting"))
+    assert (state.phase, state.agent) == ("interrupting", "ready")
+    state.apply(turn_finished("t1", interrupted=True))
+    assert (state.phase, state.busy) == ("idle", False)
+
+
+def test_silence_is_known_until_something_comes() -> None:
+    quiet = ev.Status(at=START + timedelta(seconds=15), component="agent", state="silent", text="15 s")
+    state = state_of(*started(), prompt(), quiet)
+    assert (state.silent, state.phase, state.agent) == (START, "thinking", "ready")
+    state.apply(ev.Notice(level="info", text="Something else."))
+    assert state.silent == START
+    state.apply(ev.TextDelta(at=START + timedelta(seconds=20), text="I"))
+    assert state.silent is None
+    for event in (quiet, ev.Status(component="agent", state="ready")):
+        state.apply(event)
+    assert state.silent is None, "something came that is not shown"
+
+
+def test_a_retry_is_known_while_it_lasts() -> None:
+    retry = ev.Retry(reason="overloaded", attempt=1, delay_ms=100)
+    state = state_of(*started(), prompt(), retry)
+    assert state.retry == retry
+    state.apply(ev.ThinkingDelta(text="h"))
+    assert state.retry is None
+
+
+def test_the_controls_are_known() -> None:
+    state = state_of(*started(), ev.ControlsChanged(model="n", effort="low", thinking="off"))
+    assert (state.model, state.effort, state.thinking) == ("n", "low", "off")
+
+
 def test_a_lost_agent_is_told() -> None:
     state = state_of(*started(), prompt(), ev.Status(component="agent", state="lost", text="it was killed"))
-    assert (state.phase, state.agent_text) == ("lost", "it was killed")
+    assert (state.phase, state.agent_text) == ("dead", "it was killed")
 
 
 def test_two_calls_at_once_end_on_their_own() -> None:
     state = state_of(*started(), prompt(), tool_started("a"), tool_started("b"), tool_finished("b"))
     assert [(t.id, t.status) for t in state.tools.values()] == [("a", "running"), ("b", "ok")]
-    assert state.phase == "running"
+    assert state.phase == "tool"
     state.apply(tool_finished("a", is_error=True))
     assert state.tools["a"].status == "failed"
     assert state.phase == "thinking"
@@ -176,11 +213,20 @@ def test_costs_add_up_and_unknown_prices_are_counted() -> None:
     assert state.usage == ev.Usage(9300, 1236, 36_000, 2700)
 
 
-def test_a_turn_that_never_reached_the_model_has_no_unknown_price() -> None:
-    state = state_of(
-        *started(), prompt(), turn_finished("t1", cost_usd=None, usage=ev.Usage(), is_error=True)
-    )
+def test_a_turn_that_never_reached_the_model_costs_nothing() -> None:
+    state = state_of(*started(), prompt(), turn_finished("t1", cost_usd=0.0, usage=ev.Usage(), is_error=True))
     assert state.cost == (0, 0)
+
+
+def test_a_turn_of_which_nothing_was_told_may_have_cost_something() -> None:
+    lost = turn_finished("t1", cost_usd=None, usage=ev.Usage(), is_error=True)
+    assert state_of(*started(), prompt(), lost).cost == (0, 1)
+
+
+def test_the_budget_is_what_was_said_last() -> None:
+    assert state_of(*started()).budget is None
+    changes = [ev.BudgetChanged(limit_usd=1.0), ev.BudgetChanged(limit_usd=0.0)]
+    assert state_of(*started(), *changes).budget == 0.0
 
 
 def test_a_resumed_session_keeps_its_costs_and_ends_what_was_open() -> None:
@@ -235,7 +281,7 @@ def test_live_and_replayed_state_are_equal() -> None:
         turn_finished("t2", is_error=True, error="The endpoint refused.", cost_usd=None),
         ev.SessionFinished(),
     ]
-    replayed = [ev.from_json(ev.to_json(event)) for event in events]
+    replayed = [from_json(to_json(event)) for event in events]
     live, again = state_of(*events), state_of(*[e for e in replayed if e is not None])
     assert live == again
     assert live.finished

@@ -290,7 +290,7 @@ def test_texts_come_in_the_language_that_is_set() -> None:
 
 def test_signs_are_written_for_the_terminal_but_values_are_not() -> None:
     use("en", lambda text: text.replace("⋯", "..."))
-    assert tr("waiting.waiting", prompt="a ⋯ b") == "... waiting: a ⋯ b"
+    assert tr("waiting.early", prompt="a ⋯ b") == "... goes out when connected: a ⋯ b"
 
 
 def test_a_missing_text_is_a_fault() -> None:

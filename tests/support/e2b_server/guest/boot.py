@@ -2,7 +2,8 @@
 
 Started as ``python boot.py JSON`` in a mount and a pid namespace of its own (or in none: then only the
 program is run). ``JSON`` holds: ``box`` (folder of this sandbox on the host), ``code`` (the folder of this
-file), ``prefix`` and ``base`` (of the interpreter), ``isolated``, and ``options`` for the program.
+file), ``prefix`` and ``base`` (of the interpreter), ``gateway`` (the folder of the gateway's package, or nothing),
+``servers`` (a folder of packages with programs for it, or nothing), ``isolated``, and ``options`` for the program.
 
 Afterwards /tmp and /home are empty and this sandbox's own; what the program needs and what lay under one of
 them is found in /mnt. Nothing else is hidden: this is a double of a cloud, not a jail.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib.metadata
 import json
 import os
 import resource
@@ -38,7 +40,7 @@ def covered(path: str) -> bool:
     return any(Path(path).is_relative_to(folder) for folder in COVERED)
 
 
-def build(box: str, code: str, prefix: str, base: str) -> str:
+def build(box: str, code: str, prefix: str, base: str, gateway: str, servers: str) -> str:
     """Mount everything; returns the interpreter to go on with."""
     mount("", "/", flags=MS_REC | MS_PRIVATE)
     stage = Path(box, "ns")
@@ -48,6 +50,10 @@ def build(box: str, code: str, prefix: str, base: str) -> str:
         wanted["venv"] = prefix
     if covered(base):
         wanted["base"] = base
+    if gateway:
+        wanted |= {"lib/gateway": gateway, "etc": "/etc"}
+    if servers:
+        wanted["servers"] = servers
     for name, source in wanted.items():
         (stage / name).mkdir(parents=True)
         mount(source, str(stage / name), flags=MS_BIND | MS_REC)
@@ -60,6 +66,11 @@ def build(box: str, code: str, prefix: str, base: str) -> str:
         mount("/mnt/base", base, flags=MS_BIND | MS_REC)
     with contextlib.suppress(OSError):  # refused inside some containers: the host's process list is seen then
         mount("proc", "/proc", "proc")
+    if gateway:  # it writes there, and each sandbox has its own
+        for folder in ("/etc", "/var/log"):
+            mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=16m")
+        for entry in Path("/mnt/etc").iterdir():
+            Path("/etc", entry.name).symlink_to(entry)
     Path("/home/user").mkdir()
     return f"{'/mnt/venv' if 'venv' in wanted else prefix}/bin/python"
 
@@ -81,11 +92,17 @@ def look_after(child: int) -> int:
             return os.waitstatus_to_exitcode(status) & 0xFF
 
 
+def program(path: Path, text: str) -> None:
+    """Write a program."""
+    path.write_text(f"{text}\n")
+    path.chmod(0o755)
+
+
 def main() -> None:
     plan = json.loads(sys.argv[1])
     box, fonts = plan["box"], font_lists()
     if plan["isolated"]:
-        python = build(box, plan["code"], plan["prefix"], plan["base"])
+        python = build(box, plan["code"], plan["prefix"], plan["base"], plan["gateway"], plan["servers"])
         box, home, library = "/mnt/box", "/home/user", "/mnt/lib"
     else:
         # Orphans stay below this process, where they are found at the end.
@@ -108,6 +125,21 @@ def main() -> None:
         # Byte code beside the sources would be written into the checkout.
         "PYTHONDONTWRITEBYTECODE": "1",
     }
+    if port := plan["options"]["gateway_port"]:
+        programs = Path(library, "bin")
+        programs.mkdir()
+        program(
+            programs / "mcp-gateway",
+            f'#!/bin/sh\nPYTHONPATH={library} exec {python} -m gateway --port {port} "$@"',
+        )
+        for found in importlib.metadata.distributions(path=["/mnt/servers"]):
+            for entry in found.entry_points.select(group="console_scripts"):
+                script = f"import sys\nsys.path.insert(0, '/mnt/servers')\nfrom {entry.module} import {entry.attr}\n"
+                program(programs / entry.name, f"#!{python}\n{script}sys.exit({entry.attr}())")
+        Path("/etc/profile").unlink(missing_ok=True)  # commands are run by a login shell
+        Path("/etc/profile").write_text(
+            f"[ -f /mnt/etc/profile ] && . /mnt/etc/profile\nPATH={programs}:$PATH\n"
+        )
     options = json.dumps({**plan["options"], "box": box, "home": home})
     child = os.fork()
     if child == 0:

@@ -117,8 +117,14 @@ def test_the_quick_ways_wrap_as_piece_by_piece(parts: list[tuple[str, tuple[str,
             assert run.text == "?" or plain[run.at : run.at + len(run.text)] == run.text
 
 
+def test_what_fits_is_never_split() -> None:
+    text = "\u200d👨"  # its parts count for two cells, the whole for none
+    assert split_cells(text, width_of(text)) == (text, "")
+
+
 @settings(max_examples=150, deadline=None)
 @given(PARTS, PARTS, PARTS, st.integers(2, 25))
+@example([("aaa", ()), ("\u200d👨", ())], [], [], 2)
 def test_what_grows_is_wrapped_as_at_once(
     base: list[tuple[str, tuple[str, ...]]],
     before: list[tuple[str, tuple[str, ...]]],

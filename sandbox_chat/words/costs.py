@@ -1,0 +1,51 @@
+"""The command that adds up what all sessions have cost."""
+
+from __future__ import annotations
+
+EN = {
+    "none": "Nothing has been spent yet.",
+    "none_since": "Nothing has been spent since {date}.",
+    "total": "total",
+    "day": "DAY",
+    "model": "MODEL",
+    "session": "SESSION",
+    "title": "TITLE",
+    "turns": "TURNS",
+    "cost": "COST",
+    "in": "IN",
+    "out": "OUT",
+    "read": "CACHE READ",
+    "written": "CACHE WRITTEN",
+    "no_model": "(not told)",
+    "no_prompt": "(no prompt)",
+    "unknown.one": "The cost of {count} turn is not known (n/a) and is not in the sums.",
+    "unknown.many": "The cost of {count} turns is not known (n/a) and is not in the sums.",
+    "demo.one": "{count} demo session was left out: the demo costs nothing.",
+    "demo.many": "{count} demo sessions were left out: the demo costs nothing.",
+    "damaged.one": "{count} session could not be read and is not in the sums.",
+    "damaged.many": "{count} sessions could not be read and are not in the sums.",
+}
+
+ZH = {
+    "none": "尚无费用。",
+    "none_since": "自 {date} 起没有费用。",
+    "total": "合计",
+    "day": "日期",
+    "model": "模型",
+    "session": "会话",
+    "title": "标题",
+    "turns": "轮次",
+    "cost": "费用",
+    "in": "读入",
+    "out": "写出",
+    "read": "缓存读取",
+    "written": "缓存写入",
+    "no_model": "（未告知）",
+    "no_prompt": "（无提示）",
+    "unknown.one": "有 {count} 个轮次的费用未知（n/a），未计入合计。",
+    "unknown.many": "有 {count} 个轮次的费用未知（n/a），未计入合计。",
+    "demo.one": "略去 {count} 个演示会话：演示不产生费用。",
+    "demo.many": "略去 {count} 个演示会话：演示不产生费用。",
+    "damaged.one": "有 {count} 个会话无法读取，未计入合计。",
+    "damaged.many": "有 {count} 个会话无法读取，未计入合计。",
+}

@@ -1,0 +1,67 @@
+"""What ``run --allow`` may name, and which questions it answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from sandbox_chat import allowing
+from sandbox_chat.events import ApprovalRequested, Choice
+
+
+def asked(kind: str, subject: str) -> ApprovalRequested:
+    choices = (Choice("once", "o", "once"), Choice("no", "n", "no"))
+    return ApprovalRequested(
+        approval_id="a", kind=kind, question="?", detail="", choices=choices, default="no", subject=subject
+    )
+
+
+CALL = asked("mcp_tool", "git/git_log #0123456789ab")
+
+
+@pytest.mark.parametrize("word", ["overwrite", "mcp", "mcp:git", "mcp:my.server_1", "mcp:git/git_log"])
+def test_words_that_may_be_given(word: str) -> None:
+    assert allowing.check(word) == word
+
+
+@pytest.mark.parametrize(
+    "word", ["", "all", "mcp:", "mcp:git/", "mcp:a b", "mcp/git", "overwrite:x", "mcp_tool", "mcp:git/a b"]
+)
+def test_other_words_are_refused(word: str) -> None:
+    with pytest.raises(ValueError, match="must be overwrite, mcp"):
+        allowing.check(word)
+
+
+@pytest.mark.parametrize("word", ["mcp", "mcp:git", "mcp:git/git_log"])
+def test_a_tool_is_allowed_by_all_its_server_or_itself(word: str) -> None:
+    assert allowing.answer(CALL, [word]) == "once"
+
+
+def test_a_server_is_meant_by_its_own_spelling() -> None:
+    question = asked("mcp_tool", "my.server/do_it #0123456789ab")
+    for word in ("mcp:my.server", "mcp:my.server/do_it"):
+        assert allowing.answer(question, [word]) == "once"
+    for word in ("mcp:my_server", "mcp:my_server/do_it"):  # there may be one of that name
+        assert allowing.answer(question, [word]) == ""
+
+
+@pytest.mark.parametrize("word", ["overwrite", "mcp:gi", "mcp:git/git", "mcp:git/git_log2", "mcp:git_log"])
+def test_nothing_else_allows_it(word: str) -> None:
+    assert allowing.answer(CALL, [word]) == ""
+
+
+def test_a_file_is_replaced_only_by_its_own_word() -> None:
+    question = asked("overwrite", "/d/mcp:git")
+    assert allowing.answer(question, ["overwrite"]) == "replace"
+    assert allowing.answer(question, ["mcp", "mcp:git"]) == ""
+    assert allowing.option(question) == "overwrite"
+
+
+def test_other_questions_are_never_answered() -> None:
+    question = asked("leftovers", "git/git_log")
+    assert allowing.answer(question, ["overwrite", "mcp", "leftovers"]) == ""
+    assert allowing.option(question) == ""
+
+
+def test_the_narrowest_word_is_offered() -> None:
+    assert allowing.option(CALL) == "mcp:git/git_log"
+    assert allowing.check(allowing.option(CALL))
