@@ -5,6 +5,9 @@ from __future__ import annotations
 import signal
 
 import hypothesis
+import pytest
+
+from sandbox_chat import crash
 
 
 def pytest_configure() -> None:
@@ -18,3 +21,9 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     hypothesis.settings.register_profile("no deadline", deadline=None)  # machines here are busy at times
     hypothesis.settings.load_profile("no deadline")
+
+
+@pytest.fixture(autouse=True)
+def own_crash_reports() -> None:
+    """A report that an earlier test left, on purpose or late, is not told in this one."""
+    crash.take_written()

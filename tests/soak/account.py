@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from support.faulty import answer, sendings, tags
@@ -93,32 +94,37 @@ def prompts(
     stoppable: Iterable[str],
     requests: Iterable[dict[str, Any]],
     handed: Mapping[str, int],
+    again: Mapping[str, int] = MappingProxyType({}),
 ) -> list[str]:
     """What is wrong with the prompts.
 
     ``sent`` are those of the user by tag, ``stoppable`` those that he may have stopped, ``requests`` is the endpoint's
-    log, and ``handed`` says how often each went to a program of the agent.
+    log, and ``handed`` says how often each went to a program of the agent. ``again`` says how often the user let a prompt
+    go on that had failed: it has as many turns more, the earlier of which failed.
     """
     wrong = [
         f"prompt {tag} went to the agent's program {times} times"
         for tag, times in handed.items()
-        if times > 1
+        if times > 1 + again.get(tag, 0)
     ]
     by_tag: dict[str, list[Turn]] = {}
     for turn in found:
         by_tag.setdefault(turn.tag, []).append(turn)
     for tag in sent:
-        if len(by_tag.get(tag, ())) != 1:
-            wrong.append(f"prompt {tag} has {len(by_tag.get(tag, ()))} turns")
+        own = by_tag.get(tag, [])
+        if len(own) != 1 + again.get(tag, 0):
+            wrong.append(f"prompt {tag} has {len(own)} turns")
+        if any(turn.answered for turn in own[:-1]):
+            wrong.append(f"prompt {tag} was sent again although it had its answer")
     wrong += [f"turn {tag} was never asked for" for tag in by_tag if tag not in sent]
-    if [turn.tag for turn in found] != list(sent):
+    if list(by_tag) != list(sent):
         wrong.append("the turns are not in the order of the prompts")
     reached = sendings(requests)
     may_stop = set(stoppable)
     for tag, own in by_tag.items():
-        turn = own[0]
+        turn = own[-1]
         times = reached[tag].times if tag in reached else 0
-        if times > 1:
+        if times > 1 + again.get(tag, 0):
             peers = sorted(reached[tag].peers)
             wrong.append(f"prompt {tag} was sent {times} times (processes {peers})")
         if turn.answered and not times:

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Protocol
@@ -66,6 +67,7 @@ class Seen:
             if isinstance(event, TurnStarted):
                 for tag in tags(event.prompt)[:1]:
                     self._tag_of[event.turn_id] = tag
+                    self._finished.pop(tag, None)  # it was sent again
                 self._moments.clear()
             elif isinstance(event, TurnFinished):
                 self.ended += 1
@@ -102,6 +104,8 @@ class Driver(Protocol):
     """A chat that is driven from the thread of the test."""
 
     seen: Seen
+    again: Counter[str]
+    """How often the user let a prompt go on that had failed and was waiting, by tag."""
 
     @property
     def engine(self) -> Engine:
@@ -137,6 +141,7 @@ class EngineDriver:
 
     def __init__(self, chosen: Settings, *, keep: bool, resume: str | None = None) -> None:
         self.seen = Seen(keep=keep)
+        self.again: Counter[str] = Counter()
         self.engine = Engine(chosen, self.seen.take, resume=resume)
 
     def start(self) -> None:
@@ -181,6 +186,7 @@ class AppDriver:
         from sandbox_chat.ui.app import ChatApp
 
         self.seen = Seen(keep=keep)
+        self.again: Counter[str] = Counter()
         self.app: Any = ChatApp(chosen, self._make, resume=resume)
         self.failure: BaseException | None = None
         self.rows: list[str] = []
@@ -220,6 +226,7 @@ class AppDriver:
             self._pilot = pilot
             while self.app.chat.engine is None:
                 await pilot.pause(0.02)
+            self._watch_queue(self.app.chat.queue)
             self._ready.set()
             while (order := await self._orders.get()) is not None:
                 work, told = order
@@ -229,6 +236,17 @@ class AppDriver:
                     self._tell(told, error=error)
                 else:
                     self._tell(told, result)
+
+    def _watch_queue(self, queue: Any) -> None:
+        """Note which failed prompts are among those that the user lets go on."""
+        go_on = queue.go_on
+
+        def noted(**options: Any) -> None:
+            for prompt in queue:
+                self.again.update(tag for tag in tags(prompt.text)[:1] if self.seen.finished(tag) is not None)
+            go_on(**options)
+
+        queue.go_on = noted
 
     @staticmethod
     def _tell(told: dict[str, Any], result: Any = None, error: BaseException | None = None) -> None:

@@ -198,7 +198,7 @@ class Player:
     def _taken_back(self, tag: str) -> None:
         """Look whether the interface gave a prompt back that was not answered."""
         ended = self.driver.seen.finished(tag)
-        if ended is None or tag in self._taken or not self.app:
+        if ended is None or tag in self._taken or not self.app or self.driver.again[tag]:
             return
         self._taken.add(tag)
         self._catch_up()
@@ -208,6 +208,8 @@ class Player:
         end = time.monotonic() + 5
         while not (text := self.driver.given_back()) and time.monotonic() < end:
             time.sleep(0.02)
+            if self.driver.again[tag]:
+                return  # it waited with others, and went on with them
         if text != self.sent[tag]:
             self.outcome.wrong.append(f"prompt {tag} failed and was not given back: {text!r}")
 
@@ -316,8 +318,9 @@ def _session(
     found, wrong = account.turns(live)
     outcome.wrong += wrong
     requests = endpoint.requests()
+    outcome.counts["went on"] = driver.again.total()
     outcome.counts["faults of the endpoint"] = sum(1 for line in requests if line["fault"])
-    outcome.wrong += account.prompts(found, player.sent, player.stoppable, requests, count)
+    outcome.wrong += account.prompts(found, player.sent, player.stoppable, requests, count, driver.again)
     past, wrong = account.record(folder / "data", session_id, live)
     outcome.wrong += wrong
     outcome.wrong += account.replay(live, past)
@@ -350,6 +353,7 @@ ROWS = (
     ("answered", "answered"),
     ("answered at the second sending", "answered at the second sending, by the user's word"),
     ("given up", "given up, and said to be"),
+    ("went on", "failed, waited with others, and went on with them by the user's word"),
     ("failed", "turns that failed"),
     ("interrupted", "turns that were interrupted"),
     ("faults of the endpoint", "replies with a fault"),

@@ -81,6 +81,24 @@ def test_the_account_finds_what_was_handed_on_twice() -> None:
     assert "went to the agent's program 2 times" in line
 
 
+def test_a_prompt_that_failed_and_went_on_by_the_users_word_may_be_sent_again() -> None:
+    failed = [
+        dataclasses.replace(event, is_error=True) if isinstance(event, TurnFinished) else event
+        for event in story("1.1")
+        if not isinstance(event, Text)
+    ]
+    found, _ = account.turns([*failed, *story("1.1")])
+    sent, twice = {"1.1": prompt(1, 1)}, {"1.1": 2}
+    assert account.prompts(found, sent, [], asked("1.1", "1.1"), twice, {"1.1": 1}) == []
+    assert account.prompts(found, sent, [], asked("1.1", "1.1"), twice) == [
+        "prompt 1.1 went to the agent's program 2 times",
+        "prompt 1.1 has 2 turns",
+    ]
+    answered, _ = account.turns([*story("1.1"), *story("1.1")])
+    [line] = account.prompts(answered, sent, [], asked("1.1", "1.1"), twice, {"1.1": 1})
+    assert line == "prompt 1.1 was sent again although it had its answer"
+
+
 def test_a_session_that_went_well_has_nothing_wrong() -> None:
     events = story("1.1", "2.1")
     assert complaints_of(events, [*asked("1.1", "2.1")], ["1.1", "2.1"]) == []

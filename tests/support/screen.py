@@ -268,12 +268,20 @@ def chat_app(
 
 
 async def settled(pilot: Any, condition: Callable[[], object], seconds: float = 20.0) -> None:
-    """Wait until ``condition`` holds."""
+    """Wait until ``condition`` holds, and until a transcript that is there has drawn all that it was fed."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"
         await pilot.pause(0.02)
     await pilot.pause()
+    while not drawn(pilot.app):
+        assert time.monotonic() < end, "it was not drawn in time"
+        await pilot.pause(0.02)
+
+
+def drawn(app: Any) -> bool:
+    """Whether the transcript of the chat that is seen, if there is one, has a size and shows what it was fed."""
+    return all(view.drawn for view in app.screen.query("TranscriptView") if view.display)
 
 
 def screen_text(app: Any) -> str:

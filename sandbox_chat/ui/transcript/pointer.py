@@ -55,6 +55,7 @@ class TranscriptPointer(JoiningSurface):
         self._scroll(-WHEEL_ROWS)
 
     def _scroll(self, rows: int) -> None:
+        self._catch_up()
         self._layout.move(rows)
         self._moved()
 
@@ -65,6 +66,7 @@ class TranscriptPointer(JoiningSurface):
 
     def _drag_bar(self, y: float) -> None:
         height = max(1, self.size.height - 1)
+        self._catch_up()
         self._layout.go(round(self._layout.max_top * min(max(y / height, 0.0), 1.0)))
         self._moved()
 

@@ -244,6 +244,16 @@ class TranscriptSurface(ScrollView):
         cost = self._last_flush - begun
         self._interval = min(max(FLUSH, cost * FLUSH_SHARE), FLUSH_MOST)
 
+    def _catch_up(self) -> None:
+        """Draw what is not drawn yet before the view leaves the end: it is nothing new to who scrolls away."""
+        if self._layout.following:
+            self._flush()
+
+    @property
+    def drawn(self) -> bool:
+        """True when all that was fed is laid out in the present size."""
+        return not self.transcript.changed and self._layout.width > 0
+
     def _near(self, index: int) -> bool:
         """Return whether a block is in sight, or may soon be."""
         first = self._layout.anchor[0]

@@ -129,6 +129,7 @@ class TranscriptView(TranscriptPointer, can_focus=True):
 
     def action_scroll_start(self) -> None:
         """Go to the first row."""
+        self._catch_up()
         self._layout.go_to(0, 0)
         self._moved()
 
