@@ -47,6 +47,8 @@ GIVE_UP = 20
 """A line so many times longer than the longest that is taken is taken for one without an end."""
 PIECE = 65_536
 REPORT = 65_536
+CLOSING = 5
+"""Rounds of the loop in which the pipes of a program that has ended are closed: they would outlive a loop that ends at once."""
 KILL_WAIT = 4.0
 """Seconds until what was ordered to end is surely gone: the launcher kills well before."""
 
@@ -191,6 +193,8 @@ class ServerProcess:
             async with asyncio.timeout(KILL_WAIT):
                 await self.reported.wait()
         await _ended([drain, watcher])
+        for _ in range(CLOSING):
+            await asyncio.sleep(0)
 
     async def _drain(self) -> None:
         assert self._process is not None and self._process.stdout is not None

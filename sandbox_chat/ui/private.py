@@ -17,6 +17,9 @@
 * ``Compositor._visible_widgets``, ``_dirty_regions``, ``Screen._compositor``: when one row at the top and one at
   the bottom are to be painted, Textual renders every widget between them too and throws that away. Here only
   those that lie in what is to be painted are rendered. Remove when Textual paints each region by itself.
+* ``Compositor._full_map``: a map that is made between two layouts (somebody asked where a widget is) knows of a widget that
+  has just been shown, so that the next layout takes it for an old one and tells it no size: it stayed empty until
+  the next change. Here each widget is told of a size that it was not told of. Remove when Textual does so.
 * ``ChopsUpdate.chops``, ``Strip._render_cache``, ``Console._color_system``: the rows are written as ``compact.py``
   makes them. Remove when Textual writes only what changes between two pieces of a row.
 * ``Screen.__update_timer``, ``_on_timer_update``: Textual's timer of frames, once it is late, lets up to two periods pass
@@ -44,13 +47,15 @@ from weakref import WeakKeyDictionary
 from rich.color import ColorSystem
 from rich.console import Console
 from textual import constants
-from textual._compositor import ChopsUpdate, Compositor
+from textual._compositor import ChopsUpdate, Compositor, ReflowResult
 from textual.app import App
 from textual.driver import Driver
+from textual.geometry import Size
 from textual.message import Message
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.timer import Timer
+from textual.widget import Widget
 
 from sandbox_chat.ui.compact import compact
 from sandbox_chat.ui.pasting import PasteShield
@@ -129,7 +134,19 @@ def is_away() -> bool:
 
 
 class NarrowCompositor(Compositor):
-    """Renders only the widgets that lie in what is to be painted."""
+    """Renders only the widgets that lie in what is to be painted, and tells each of its size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: dict[Widget, Size] = {}
+
+    def reflow(self, parent: Widget, size: Size) -> ReflowResult:
+        """Lay out; see ``Compositor.reflow``. What has another size than it was told of counts as resized."""
+        result = super().reflow(parent, size)
+        sizes = {widget: geometry.region.size for widget, geometry in self._full_map.items()}
+        untold = {widget for widget, now in sizes.items() if self._told.get(widget) != now}
+        self._told = sizes
+        return result._replace(resized=result.resized | untold)
 
     def render_partial_update(self) -> ChopsUpdate | None:
         """Paint the dirty regions; see ``Compositor.render_partial_update``."""

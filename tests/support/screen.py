@@ -22,6 +22,8 @@ from sandbox_chat.ui.transcript import Feed, Scene
 
 WIDE = (140, 40)
 NARROW = (80, 24)
+LEAST = (12, 8)
+"""Columns and rows from which on a transcript has room."""
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 HOSTILE = ("[/", "[bold]", "-x-][/dim]", "[@click=app.quit]x[/]", "$error 10%", "[red]a[/red]\\[b]")
@@ -280,7 +282,9 @@ async def settled(pilot: Any, condition: Callable[[], object], seconds: float = 
 
 
 def drawn(app: Any) -> bool:
-    """Whether the transcript of the chat that is seen, if there is one, has a size and shows what it was fed."""
+    """Whether the transcript of the chat that is seen shows what it was fed, where the terminal has room for one."""
+    if app.size.width < LEAST[0] or app.size.height < LEAST[1]:
+        return True
     return all(view.drawn for view in app.screen.query("TranscriptView") if view.display)
 
 

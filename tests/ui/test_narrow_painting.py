@@ -9,8 +9,10 @@ import time
 from collections import Counter
 
 import pytest
+from support.screen import settled
+from textual import events
 from textual.app import App, ComposeResult
-from textual.geometry import Region
+from textual.geometry import Region, Size
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
@@ -54,6 +56,46 @@ class RowsApp(App[None]):
 
     def get_default_screen(self) -> Screen[None]:
         return Narrow()
+
+
+class Told(Row):
+    """A row that notes which sizes it is told."""
+
+    def __init__(self) -> None:
+        super().__init__(id="told")
+        self.sizes: list[Size] = []
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.sizes.append(event.size)
+
+
+class ToldScreen(Narrow):
+    """One such row, which is not shown at first."""
+
+    def compose(self) -> ComposeResult:
+        told = Told()
+        told.display = False
+        yield told
+
+
+class ToldApp(App[None]):
+    """That screen at its bottom."""
+
+    def get_default_screen(self) -> Screen[None]:
+        return ToldScreen()
+
+
+async def test_a_widget_is_told_its_size_also_when_somebody_asks_where_it_is_before_it_is_laid_out() -> None:
+    app = ToldApp()
+    async with app.run_test(size=(30, 12)) as pilot:
+        await pilot.pause()
+        told, compositor = app.query_one(Told), app.screen._compositor
+        assert told.sizes == []
+        told.display = True
+        compositor._full_map_invalidated = True  # as after a scroll
+        assert told in compositor.full_map  # as the pointer or a click does
+        await settled(pilot, lambda: told.sizes)
+        assert told.sizes == [Size(30, 2)]
 
 
 def written(app: App[None]) -> list[str]:

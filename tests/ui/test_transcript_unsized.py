@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from support.screen import settled
 from textual import events
 from textual.app import App, ComposeResult
@@ -26,13 +25,11 @@ class UntoldApp(App[None]):
         yield Untold()
 
 
-@pytest.mark.parametrize("early", [True, False])
-async def test_it_is_laid_out_when_it_is_drawn_or_given_something(early: bool) -> None:
+async def test_it_is_laid_out_when_it_is_given_something() -> None:
     app = UntoldApp()
     async with app.run_test(size=(80, 20)) as pilot:
         view = app.query_one(Untold)
-        if not early:
-            await settled(pilot, lambda: view._layout.width)
+        assert not view._layout.width
         view.feed([ev.TurnStarted(turn_id="t", prompt="the prompt")])
         await settled(pilot, lambda: view.virtual_size.width == view.size.width > 0)
         await settled(pilot, lambda: any("the prompt" in view.render_line(y).text for y in range(20)))

@@ -97,7 +97,6 @@ class TranscriptSurface(ScrollView):
         self._lines: list[Strip] = []
         self._framing = Framing(self.scene)
         self._flush_timer: Timer | None = None
-        self._unsized = False
         self._spinner: Timer | None = None
         self._calm_timer: Timer | None = None
         self._guess_timer: Timer | None = None
@@ -276,7 +275,6 @@ class TranscriptSurface(ScrollView):
         self._moved()
 
     def _relayout(self) -> None:
-        self._unsized = False
         width, height = self.size
         if not self.is_mounted or width <= GUTTER + EDGE or height <= 0:
             return
@@ -394,9 +392,6 @@ class TranscriptSurface(ScrollView):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Return the rows of ``crop``, ready as they are unless the widget is tinted or framed."""
-        if not self._layout.width and self.size.width > GUTTER + EDGE and not self._unsized:
-            self._unsized = True  # it has a size that Textual did not tell: two layouts in a row can swallow the first one
-            self.call_later(self._relayout)
         lines = ready_lines(self, crop, self.scene.palette.background)
         return super().render_lines(crop) if lines is None else lines
 
