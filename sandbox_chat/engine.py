@@ -8,6 +8,7 @@ worker's; the sink is called on those threads, one event at a time, each already
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import logging
 import os
@@ -19,8 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 from sandbox_chat import logs
 from sandbox_chat.engine_commands import Commands
+from sandbox_chat.engine_endpoint import DEMO_MODEL, check_model, endpoint_of, start_demo
 from sandbox_chat.engine_past import Past
+from sandbox_chat.engine_servers import make_servers, server_configs
 from sandbox_chat.events import (
+    ControlsChanged,
     Event,
     Notice,
     Progress,
@@ -34,19 +38,16 @@ from sandbox_chat.events import (
 )
 from sandbox_chat.last_prompt import LastPrompt, follow
 from sandbox_chat.scratch import Scratch
-from sandbox_chat.settings import ConfigError, Secret, Settings
-from sandbox_chat.settings_sources import working_folder
+from sandbox_chat.settings import Settings
 from sandbox_chat.text import clean
 
 if TYPE_CHECKING:
+    from sandbox_chat.agent.controls import Controls
     from sandbox_chat.agent.session import ChatSession, Endpoint
     from sandbox_chat.demo.server import MessagesServer
-    from sandbox_chat.mcp.base import ServerConfig
-    from sandbox_chat.mcp.host import Servers
 
 log = logging.getLogger(__name__)
 
-DEMO_MODEL = "demo"
 REMOTE = ("e2b", "docker")
 """Back ends whose sandboxes may outlive a crashed run."""
 SERVERS_CLOSE = 1.0
@@ -55,10 +56,6 @@ WORKER_CLOSE = 1.0
 """Seconds that the sandbox gets to end after the session has ended: it is killed, not asked."""
 OUTPUT = "output"
 """Folder in the session's folder with the whole output of runs whose answer was cut."""
-NO_MODEL = (
-    "No model is configured. Set ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL and ANTHROPIC_AUTH_TOKEN for a "
-    "gateway) in the environment or in .env, or use --demo, which needs no key."
-)
 
 
 class Engine(Commands):
@@ -90,23 +87,23 @@ class Engine(Commands):
         from sandbox_chat.journal import Journal
         from sandbox_chat.sandbox import make_worker
 
-        if not settings.demo and not settings.has_model and not read_only:
-            raise ConfigError(NO_MODEL)
+        if not read_only:
+            check_model(settings)
         self._warnings = list(settings.warnings)
         self._server_configs = [] if read_only else server_configs(settings, self._warnings)
         self.settings = settings
-        if fork and resume is not None:
-            from sandbox_chat.engine_branch import branch
-
-            resume = branch(settings, resume)
         self.resumed = resume is not None
         self.read_only = read_only
-        self.session_id = resume or str(uuid.uuid4())
+        self.session_id = resume if resume and not fork else str(uuid.uuid4())
         super().__init__(
             None
             if read_only
             else make_worker(settings, on_state=self._sandbox_state, session_id=self.session_id)
         )
+        if fork and resume is not None:  # after what may be refused: then there is no copy
+            from sandbox_chat.engine_branch import branch
+
+            branch(settings, resume, new_id=self.session_id)
         self._sink = sink
         self._replay = replay
         self._asks = asks
@@ -122,6 +119,7 @@ class Engine(Commands):
         self._sandbox_starting = False
         self._demo: MessagesServer | None = None
         self._past = Past()
+        self._controls: Controls | None = None  # that an earlier run left
         self._last_prompt: LastPrompt | None = None  # of this run
         self._stop: asyncio.Event | None = None
         self._thread = threading.Thread(target=self._main, name="engine", daemon=True)
@@ -205,20 +203,22 @@ class Engine(Commands):
         finally:
             with self._lock:
                 self._loop = None
-            if self._worker is not None:
-                self._worker.close(WORKER_CLOSE)
-            if self._demo is not None:
-                self._demo.close()
-            self._give_up_unsent()
-            self.emit(SessionFinished())
-            self._journal.close()
-            if self._temporary_home is not None:
-                self._temporary_home.remove()
-            self._closed.set()
+            with contextlib.ExitStack() as ends:  # each, whatever fails; the last one comes first
+                ends.callback(self._closed.set)
+                if self._temporary_home is not None:
+                    ends.callback(self._temporary_home.remove)
+                ends.callback(self._journal.close)
+                ends.callback(self.emit, SessionFinished())
+                ends.callback(self._give_up_unsent)
+                if self._demo is not None:
+                    ends.callback(self._demo.close)
+                if self._worker is not None:
+                    ends.callback(self._worker.close, WORKER_CLOSE)
 
     async def _run(self) -> None:
         self._stop = asyncio.Event()
         unread = self._bring_past() if self.resumed else ""
+        self._controls = self._past.controls(self.settings)
         if self.read_only:
             await self._look()
             return
@@ -230,6 +230,8 @@ class Engine(Commands):
                 demo=self.settings.demo,
             )
         )
+        if (kept := self._controls) is not None:
+            self.emit(ControlsChanged(model=kept.model, effort=kept.effort, thinking=kept.thinking))
         for warning in (unread, "" if self._past.has_older else self._past.damage()):
             if warning:
                 self.emit(Notice(level="warning", text=clean(warning)))
@@ -241,7 +243,7 @@ class Engine(Commands):
         for warning in self._warnings:
             self.emit(Notice(level="warning", text=clean(warning)))
         endpoint = await self._endpoint()
-        self._servers = self._make_servers()
+        self._servers = make_servers(self._server_configs, self.settings, self._worker, self.emit)
         session = self._session = self._make_session(endpoint)
         if self._servers is not None:
             self._servers.on_tools = session.renew_tools
@@ -267,8 +269,9 @@ class Engine(Commands):
 
     async def _look(self) -> None:
         """Show a session that is open elsewhere, until this one is closed."""
-        if self._past.started is not None:
-            self.emit(self._past.started)  # its model and its sandbox
+        if (began := self._past.started) is not None:  # its model and its sandbox
+            told = self._past.changed
+            self.emit(began if told is None else dataclasses.replace(began, model=told.model))
         self.emit(Status(component="agent", state="closed"))
         assert self._stop is not None
         with self._lock:
@@ -301,7 +304,11 @@ class Engine(Commands):
         from sandbox_chat.agent.cold import cold_notice
 
         notice = cold_notice(
-            self._past.earlier, self.settings, model=self.settings.model, now=utc_now(), models=session.models
+            self._past.earlier,
+            self.settings,
+            model=(self._controls or self.settings).model,
+            now=utc_now(),
+            models=session.models,
         )
         if notice is not None:
             self.emit(notice)
@@ -322,25 +329,9 @@ class Engine(Commands):
             await asyncio.gather(task, stop, return_exceptions=True)
 
     async def _endpoint(self) -> Endpoint:
-        from sandbox_chat.agent.session import Endpoint
-
-        settings = self.settings
-        if settings.demo:
-            self._demo = await asyncio.to_thread(start_demo, settings.demo_pace)
-            return Endpoint(
-                base_url=self._demo.url,
-                auth_token=Secret(self._demo.token),
-                api_key=Secret(""),
-                model=DEMO_MODEL,
-                use_login=False,
-            )
-        return Endpoint(
-            base_url=settings.anthropic_base_url,
-            auth_token=settings.anthropic_auth_token,
-            api_key=settings.anthropic_api_key,
-            model=settings.model,
-            use_login=settings.claude_login,
-        )
+        if self.settings.demo:
+            self._demo = await asyncio.to_thread(start_demo, self.settings.demo_pace)
+        return endpoint_of(self.settings, self._demo)
 
     def _make_session(self, endpoint: Endpoint) -> ChatSession:
         from sandbox_chat.agent.session import ChatSession
@@ -362,20 +353,8 @@ class Engine(Commands):
             ask=self._approvals.ask,
             output_dir=self._journal.folder / OUTPUT,
             others=self._servers,
+            controls=self._controls,
         )
-
-    def _make_servers(self) -> Servers | None:
-        """Return the MCP servers that are on, none of them started; ``None`` when there are none."""
-        configs = list(self._server_configs)
-        if self.settings.sandbox_mcp and self._worker is not None:
-            from sandbox_chat.mcp.inside import inside_config
-
-            configs.append(inside_config(self.settings, self._worker))
-        if not configs:
-            return None
-        from sandbox_chat.mcp.host import Servers
-
-        return Servers(configs, self.settings, self.emit, self.settings.data_path / "logs" / "mcp")
 
     def _emit_question(self, event: Event) -> None:
         """Emit what is asked, and the answer: the session's machine follows them too."""
@@ -393,26 +372,6 @@ class Engine(Commands):
             pass
         self._temporary_home = Scratch()
         return self._temporary_home.path
-
-    def _give_up_unsent(self) -> None:
-        """Tell the end of prompts that the session never got: they are in the record and can be sent again."""
-        with self._lock:
-            unsent, self._unsent = self._unsent, {}
-        for turn_id, prompt in unsent.items():
-            self.emit(TurnStarted(turn_id=turn_id, prompt=clean(prompt)))
-            self.emit(
-                TurnFinished(
-                    turn_id=turn_id,
-                    subtype="error_during_execution",
-                    is_error=True,
-                    interrupted=False,
-                    num_turns=0,
-                    duration_ms=0,
-                    cost_usd=0.0,
-                    total_cost_usd=None,
-                    error="The session ended before this prompt was sent. Resume it and send the prompt again.",
-                )
-            )
 
     def _expire(self) -> None:
         """Delete the sessions that have not been used for long, and say so."""
@@ -469,27 +428,3 @@ class Engine(Commands):
             # What wanted a sandbox that could not be started says so itself.
             reason = "" if failed_start else clean(self.settings.scrub(text))
             self._command(lambda: session.sandbox_lost(reason))
-
-
-def server_configs(settings: Settings, warnings: list[str]) -> list[ServerConfig]:
-    """Return the MCP servers of this machine that are on, after those in the sandbox were checked too.
-
-    ``warnings`` gets what deserves a word. Raises ``ConfigError``.
-    """
-    from sandbox_chat.mcp.config import load_servers
-
-    if settings.sandbox_mcp:
-        from sandbox_chat.mcp import inside
-
-        inside.check(settings)
-    return load_servers(settings, os.environ, working_folder(), warnings)
-
-
-def start_demo(pace: float) -> MessagesServer:
-    """Start the demo model's endpoint on loopback. ``pace``: seconds between two words."""
-    from sandbox_chat.demo.model import DemoModel
-    from sandbox_chat.demo.server import MessagesServer
-
-    server = MessagesServer(DemoModel(pace=pace))
-    server.start()
-    return server

@@ -15,10 +15,16 @@ log = logging.getLogger(__name__)
 
 
 def branch(
-    settings: Settings, session_id: str, *, after_turn: str | None = None, remember: bool = False
+    settings: Settings,
+    session_id: str,
+    *,
+    after_turn: str | None = None,
+    remember: bool = False,
+    new_id: str = "",
 ) -> str:
     """Make a new session that goes on from ``session_id`` after a turn (``None``: the last that ended), return its id.
 
+    ``new_id`` is that of the new session, one that no other has; empty: any.
     What the agent was told to forget after that turn it forgets there too, unless it shall ``remember``.
     The session that it comes from is only read. Where the agent's own record cannot be copied, the agent knows nothing
     of what was said, and the new session says so. Raises ``SessionError`` with a sentence. Blocking.
@@ -28,7 +34,7 @@ def branch(
     made = fork(
         settings.data_path / "sessions",
         session_id,
-        str(uuid.uuid4()),
+        new_id or str(uuid.uuid4()),
         after_turn=after_turn,
         remember=remember,
     )

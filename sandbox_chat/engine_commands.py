@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from sandbox_chat.events import Event, Notice, SessionRenamed
+from sandbox_chat.events import Event, Notice, SessionRenamed, TurnFinished, TurnStarted
 from sandbox_chat.settings import Settings
 from sandbox_chat.text import clean, clean_line, from_name
 
@@ -170,6 +170,26 @@ class Commands:
             if self._session is None or self._unsent.pop(turn_id, None) is None:
                 return
         self._spawn(lambda session: (session.steer if steer else session.send)(turn_id, prompt))
+
+    def _give_up_unsent(self) -> None:
+        """Tell the end of prompts that the session never got: they are in the record and can be sent again."""
+        with self._lock:
+            unsent, self._unsent = self._unsent, {}
+        for turn_id, prompt in unsent.items():
+            self.emit(TurnStarted(turn_id=turn_id, prompt=clean(prompt)))
+            self.emit(
+                TurnFinished(
+                    turn_id=turn_id,
+                    subtype="error_during_execution",
+                    is_error=True,
+                    interrupted=False,
+                    num_turns=0,
+                    duration_ms=0,
+                    cost_usd=0.0,
+                    total_cost_usd=None,
+                    error="The session ended before this prompt was sent. Resume it and send the prompt again.",
+                )
+            )
 
     def _spawn(self, action: Callable[[ChatSession], Coroutine[Any, Any, None]]) -> None:
         """Start a command of the session as a task of the engine's loop."""

@@ -6,11 +6,13 @@ import dataclasses
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from sandbox_chat.agent.controls import Controls
 from sandbox_chat.events import (
     Attached,
     BudgetChanged,
     Cleared,
     ContextUse,
+    ControlsChanged,
     Event,
     SessionForked,
     SessionStarted,
@@ -20,6 +22,7 @@ from sandbox_chat.events import (
     TurnStarted,
 )
 from sandbox_chat.last_prompt import LastPrompt, follow
+from sandbox_chat.settings import COMMAND_LINE, Settings
 
 if TYPE_CHECKING:
     from sandbox_chat.journal import Journal
@@ -34,6 +37,7 @@ NOTED = (
     Attached,
     BudgetChanged,
     Cleared,
+    ControlsChanged,
 )
 """Types of events that ``Past.take`` looks at: of a long past only these are read before the session goes on."""
 
@@ -63,6 +67,8 @@ class Past:
         self.agent_id = ""
         self.started: SessionStarted | None = None
         """How the latest run began."""
+        self.changed: ControlsChanged | None = None
+        """What the latest run ended with, if the user had changed model, effort or thinking."""
         self.spoken = False
         self.last_prompt: LastPrompt | None = None
         self._last: TurnFinished | None = None
@@ -114,6 +120,18 @@ class Past:
         if self._tail is not None and self._journal is not None:
             yield from self._journal.older(self._tail)
 
+    def controls(self, settings: Settings) -> Controls | None:
+        """Return the controls that go on, ``None``: those of the settings. A model on the command line comes first.
+
+        So does the settings' model where the user had changed only effort or thinking.
+        """
+        told = self.changed
+        if told is None or settings.demo:
+            return None
+        chosen = self.started is None or told.model != self.started.model
+        kept = chosen and settings.origins.get("model") != COMMAND_LINE
+        return Controls(told.model if kept else settings.model, told.effort, told.thinking)
+
     def damage(self) -> str:
         """Return a sentence about what could not be read and was not told of before; empty if there is nothing."""
         try:
@@ -155,7 +173,9 @@ class Past:
         elif isinstance(event, BudgetChanged):
             self.budget = event.limit_usd
         elif isinstance(event, SessionStarted):
-            self.started = event
+            self.started, self.changed = event, None
             self.attached.clear()  # what an earlier run had was told of when it was resumed
+        elif isinstance(event, ControlsChanged):
+            self.changed = event
         elif isinstance(event, Attached) and not event.error:
             self.attached[event.path] = event.name

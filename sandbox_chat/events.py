@@ -460,13 +460,15 @@ class SessionRenamed(Event):
 class SessionForked(Event):
     """This session is a branch: up to here its events are those of session ``origin`` up to its turn ``turn_id``.
 
-    ``agent_id`` is the agent's own id of the branch, where that is not the session's.
+    ``agent_id`` is the agent's own id of the branch, where that is not the session's. ``title`` stands in place of that
+    made from the first prompt, which the origin has too; empty in branches of earlier versions.
     """
 
     type: ClassVar[str] = "session_forked"
     origin: str
     turn_id: str
     agent_id: str = ""
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -6,17 +6,20 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from sandbox_chat import words
 from sandbox_chat.journal import resolve
 from sandbox_chat.journal.export import Scrubber, TargetExists, export, kind_of
-from sandbox_chat.journal.export.asked import said
+from sandbox_chat.journal.export.asked import Progress, said
 from sandbox_chat.settings import Settings
 from sandbox_chat.text import clean
 from sandbox_chat.words import tr
 
+QUIET = 0.5
+"""Seconds after which an export says how far it is, and between two words about that."""
 _ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
@@ -40,7 +43,7 @@ def run(
     folder = root / resolve(root, wanted)
     while True:
         try:
-            with _ending_in_order():
+            with _ending_in_order(), _progress() as told:
                 done = export(
                     folder,
                     to,
@@ -49,6 +52,7 @@ def run(
                     scrub=Scrubber.of_here(settings.secrets()) if scrub else None,
                     force=force,
                     largest=settings.export_limit,
+                    told=told,
                 )
         except TargetExists:
             if force or not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -80,6 +84,32 @@ def _ending_in_order() -> Iterator[None]:
     finally:
         for each, handler in kept:
             signal.signal(each, handler)
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Callable[[float], None]]:
+    """Say at a terminal how far the export has come, from half a second on; yields what is told of it."""
+    progress, over = Progress(), threading.Event()
+
+    def tell() -> None:
+        clear = ""
+        with contextlib.suppress(OSError, ValueError):  # the terminal is gone
+            while not over.wait(QUIET):
+                clear = "\r\x1b[K"
+                sys.stderr.write(f"{clear}{progress.words()}")
+                sys.stderr.flush()
+            sys.stderr.write(clear)
+            sys.stderr.flush()
+
+    thread = threading.Thread(target=tell, name="progress", daemon=True)
+    if sys.stderr.isatty():
+        thread.start()
+    try:
+        yield progress.told
+    finally:
+        over.set()
+        if thread.is_alive():
+            thread.join(1.0)
 
 
 def _replace(to: Path) -> bool:

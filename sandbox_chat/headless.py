@@ -16,7 +16,15 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from sandbox_chat import allowing
-from sandbox_chat.events import ApprovalRequested, Attached, Event, SessionFinished, TurnFinished
+from sandbox_chat.events import (
+    ApprovalRequested,
+    Attached,
+    Event,
+    Notice,
+    ServerChanged,
+    SessionFinished,
+    TurnFinished,
+)
 from sandbox_chat.interrupts import INTERRUPTED, Leave, Signals
 from sandbox_chat.printers import JsonPrinter, PlainPrinter, Printer
 from sandbox_chat.settings import ConfigError, Settings
@@ -65,6 +73,21 @@ def check_files(paths: Sequence[str], settings: Settings) -> None:
         file.close()
 
 
+def check_allowed(allow: Collection[str], settings: Settings) -> allowing.UnknownTools | None:
+    """Look whether ``allow`` names MCP servers that are on, before anything is started. Raises ``ConfigError`` with a sentence.
+
+    Returns what looks at the tools once they are known; ``None`` when no server is named.
+    """
+    if not any(word.startswith("mcp:") for word in allow):
+        return None
+    from sandbox_chat.engine_servers import servers_on
+
+    on = servers_on(settings)
+    if problem := allowing.problem(allow, on):
+        raise ConfigError(problem)
+    return allowing.UnknownTools(allow, on)
+
+
 def run(
     settings: Settings,
     prompt: str,
@@ -86,6 +109,7 @@ def run(
     """
     prompt = read_prompt(prompt)
     check_files(attach, settings)
+    unknown = check_allowed(allow, settings)
     from sandbox_chat.engine import Engine
 
     for stream in (sys.stdout, sys.stderr):
@@ -107,6 +131,7 @@ def run(
                     prompt,
                     attach=attach,
                     allow=allow,
+                    unknown=unknown,
                     events=events,
                     printer=printer,
                     signals=signals,
@@ -149,6 +174,7 @@ def _follow(
     *,
     attach: Sequence[str],
     allow: Collection[str],
+    unknown: allowing.UnknownTools | None,
     events: queue.SimpleQueue[Event | None],
     printer: Printer,
     signals: Signals,
@@ -174,6 +200,9 @@ def _follow(
         printer.take(event)
         if isinstance(event, ApprovalRequested):
             _answer(engine, event, allow)
+        if isinstance(event, ServerChanged) and unknown is not None:
+            for text in unknown.take(event):
+                engine.emit(Notice(level="warning", text=text))
         if isinstance(event, Attached) and event.attach_id in missing:
             missing.discard(event.attach_id)
             if event.error:

@@ -17,13 +17,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
 from sandbox_chat import events as ev
-from sandbox_chat import words
+from sandbox_chat import questions, words
 from sandbox_chat.interrupts import Leave, Signals
 from sandbox_chat.linear_commands import Commands, unescaped
-from sandbox_chat.linear_controls import Opening
+from sandbox_chat.linear_controls import SHORT, Opening
 from sandbox_chat.narrator import Narrator
 from sandbox_chat.settings import Settings
-from sandbox_chat.text import clean
+from sandbox_chat.text import clean, clean_line
 from sandbox_chat.words import tr, tr_count
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ class Lines:
 
     def prompt(self) -> str:
         """Read a prompt: a line, or several that were pasted or joined by backslashes."""
+        if self._draft:
+            self.say(tr("linear.kept", text=clean_line("\n".join(self._draft), SHORT)))
         while True:
             line = self.ask(tr("linear.prompt"))
             if self._draft and line.strip() == "/clear":
@@ -104,10 +106,46 @@ class Lines:
         self._draft.clear()
         return found
 
+    def hold_back(self) -> None:
+        """Keep what was typed up to now for the next prompt: it is no answer to what is asked only then.
+
+        By hand only: at a pipe each line is for what asks next.
+        """
+        if not self.typed_by_hand:
+            return
+        typed = _typed(self._source.fileno()).decode(self._source.encoding, "replace")
+        lines = typed.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n").split("\n")
+        if any(line.strip() for line in lines):
+            self._draft += lines
+
     def _more(self) -> bool:
-        with contextlib.suppress(OSError, ValueError):
+        self.reading = True  # Ctrl+C belongs to the prompt still
+        try:
             return bool(select.select([self._source], [], [], PASTE_GAP)[0])
-        return False
+        except (OSError, ValueError):
+            return False
+        finally:
+            self.reading = False
+
+
+def _typed(terminal: int) -> bytes:
+    """Return what was typed at a terminal and not read yet, also a line that has not ended. Waits for nothing."""
+    try:
+        import termios
+    except ImportError:
+        return b""
+    found = b""
+    with contextlib.suppress(OSError, termios.error):
+        before, piece = termios.tcgetattr(terminal), termios.tcgetattr(terminal)
+        piece[3] &= ~termios.ICANON
+        piece[6][termios.VMIN] = piece[6][termios.VTIME] = 0
+        try:
+            termios.tcsetattr(terminal, termios.TCSANOW, piece)
+            while data := os.read(terminal, 4096):
+                found += data
+        finally:
+            termios.tcsetattr(terminal, termios.TCSANOW, before)
+    return found
 
 
 def _edit_lines() -> bool:
@@ -171,6 +209,9 @@ class Chat(Commands):
                 self._leave_asked()
                 continue
             self._drain()  # what came while the line was typed
+            if self.signals.interrupted_at:  # just after it: it is not sent
+                self._leave_asked()
+                continue
             if not self._command(text) and text.strip():
                 self._turn(clean(unescaped(text)).strip("\n"))
 
@@ -191,13 +232,15 @@ class Chat(Commands):
     def replayed(self, event: ev.Event) -> None:
         """Take an event of an earlier run; on the engine's thread, before the first one of this run."""
         self.past.append(event)
-        if isinstance(event, ev.TurnFinished):
+        if isinstance(event, ev.TurnFinished | ev.TurnSettled):
             self._narrator.count(event)
 
     def _connect(self) -> None:
         """Wait until the agent is ready, or is known not to be."""
         self.lines.say(tr("linear.connecting"))
         for event in self._next():
+            if isinstance(event, ev.ControlsChanged):
+                self._say_kept(event)
             if isinstance(event, ev.Status) and event.component == "agent":
                 if event.state == "ready":
                     self._resumed()
@@ -246,7 +289,7 @@ class Chat(Commands):
         self._finished = self._finished or isinstance(event, ev.SessionFinished)
         self._narrator.take(event)
         if isinstance(event, ev.ApprovalRequested):
-            self._answer(event)
+            self._answer(questions.shown(event))
 
     def _drain(self) -> None:
         """Tell what happened since the turn ended."""
@@ -276,6 +319,7 @@ class Chat(Commands):
         for number, choice in enumerate(asked.choices, 1):
             self.lines.say(tr("linear.choice", number=number, label=choice.label))
         chosen, by = "", "user"
+        self.lines.hold_back()
         self.signals.interrupted_at = 0.0
         while not chosen:
             try:

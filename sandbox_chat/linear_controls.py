@@ -106,11 +106,30 @@ class Controls:
         if self.settings.demo:
             self.lines.say(tr("controls.demo"))
         elif not typed:
-            told = [event for event in self.past if isinstance(event, ev.ControlsChanged)]
-            present = getattr(told[-1] if told else self.settings, what)
+            present = getattr(self._changed() or self.settings, what)
             self.lines.say(tr("controls.present", value=self._named(present)))
             self.lines.say(tr(f"controls.{what}_wrong"))
         return bool(typed) and not self.settings.demo
+
+    def _changed(self) -> ev.ControlsChanged | None:
+        """Return the controls in force where they are not those of the settings; an earlier run's are told anew if they go on."""
+        told = (
+            event
+            for event in reversed(self.past)
+            if isinstance(event, ev.ControlsChanged | ev.SessionStarted)
+        )
+        last = next(told, None)
+        return last if isinstance(last, ev.ControlsChanged) else None
+
+    def _say_kept(self, kept: ev.ControlsChanged) -> None:
+        """Say what a resumed session keeps that is not as in the settings."""
+        settings = self.settings
+        if kept.model != settings.model:
+            self.lines.say(tr("linear.model_set", model=self._named(kept.model)))
+        if kept.effort != settings.effort:
+            self.lines.say(tr("controls.effort_set", value=self._named(kept.effort)))
+        if kept.thinking != settings.thinking:
+            self.lines.say(tr("controls.thinking_set", value=self._named(kept.thinking)))
 
     @staticmethod
     def _named(value: str) -> str:

@@ -26,15 +26,19 @@ class PrivateRotatingFile(logging.handlers.RotatingFileHandler):
 
     def _open(self) -> TextIOWrapper:
         fd = os.open(self.baseFilename, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        if stat.S_ISREG(os.fstat(fd).st_mode):
-            os.fchmod(fd, 0o600)
+        try:
+            if stat.S_ISREG(os.fstat(fd).st_mode):
+                os.fchmod(fd, 0o600)
+        except OSError:
+            os.close(fd)
+            raise
         return os.fdopen(fd, "a", encoding="utf-8", errors="backslashreplace")
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record."""
         try:
             self._follow()
-        except OSError:
+        except (OSError, ValueError):
             self.handleError(record)
         super().emit(record)
 
@@ -55,16 +59,20 @@ class PrivateRotatingFile(logging.handlers.RotatingFileHandler):
             finally:
                 held.close()
         else:
-            held.close()
-            self.stream = self._open()
+            self._reopen(held)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the same
         """Say nothing: the terminal belongs to the chat, and a log that cannot be written must not stop it."""
 
     def _follow(self) -> None:
         if self.stream is not None and not self._is_ours():
-            self.stream.close()
-            self.stream = self._open()
+            self._reopen(self.stream)
+
+    def _reopen(self, held: TextIOWrapper) -> None:
+        """Go over to the file that has the name now. If it cannot be opened there is none: each record tries again."""
+        self.stream = None
+        held.close()
+        self.stream = self._open()
 
     def _is_ours(self) -> bool:
         """True when the path still names the file that is open."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from sandbox_chat import events as ev
-from sandbox_chat import failures
+from sandbox_chat import failures, questions
 from sandbox_chat.allowed import Allowed
 from sandbox_chat.plain import (
     all_sections,
@@ -69,6 +69,8 @@ class Narrator:
 
     def take(self, event: ev.Event) -> None:
         """Tell one event, if there is something to tell of it."""
+        if isinstance(event, ev.ApprovalRequested):
+            event = questions.shown(event)
         self.allowed.take(event)
         match event:
             case ev.TextDelta(text=text):
@@ -109,8 +111,8 @@ class Narrator:
                 self._aside(tr("linear.info", text=tr(key, tokens="")))
             case ev.TurnFinished():
                 self._turn(event)
-            case ev.TurnSettled() if event.cost_usd is not None:
-                self._settled(event.turn_id, event.cost_usd)
+            case ev.TurnSettled():
+                self._settled(event)
             case ev.ServerChanged():
                 self.servers[event.name] = event
             case ev.SessionStarted():
@@ -128,21 +130,25 @@ class Narrator:
             return tr("linear.part_cost", cost=cost_text(self._known), turns=turns)
         return cost_text(self._known)
 
-    def count(self, event: ev.TurnFinished) -> None:
-        """Add the cost of a turn to that of the session."""
-        if event.cost_usd is not None:
-            self._known += event.cost_usd
-        else:
-            self._unknown.add(event.turn_id)
+    def count(self, event: ev.TurnFinished | ev.TurnSettled) -> bool:
+        """Add the cost of a turn to that of the session; of one whose end was told before its cost was known, once.
 
-    def _settled(self, turn_id: str, cost: float) -> None:
+        Returns whether it was known and counted.
+        """
+        if event.cost_usd is None:
+            if isinstance(event, ev.TurnFinished):
+                self._unknown.add(event.turn_id)
+            return False
+        if isinstance(event, ev.TurnSettled) and event.turn_id not in self._unknown:
+            return False
+        self._unknown.discard(event.turn_id)
+        self._known += event.cost_usd
+        return True
+
+    def _settled(self, event: ev.TurnSettled) -> None:
         """Say what a turn cost whose end was told before that was known."""
-        if turn_id not in self._unknown:
-            return
-        self._unknown.discard(turn_id)
-        self._known += cost
-        if not self._demo:
-            self._aside(tr("linear.settled", turn=cost_text(cost), session=self.cost()))
+        if self.count(event) and not self._demo:
+            self._aside(tr("linear.settled", turn=cost_text(event.cost_usd), session=self.cost()))
 
     # -- the answer ------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from sandbox_chat.events import (
     ToolFinished,
     TurnFinished,
 )
+from sandbox_chat.words.questions import EN
 
 NOT_AVAILABLE = "n/a"
 """Stands for a cost whose price is not known."""
@@ -101,10 +102,9 @@ def attached_text(event: Attached) -> str:
 def answer_text(asked: ApprovalRequested, answer: ApprovalAnswered) -> str:
     """Return in a few words how a question was answered, and by whom if not by the user."""
     if answer.by == "cancelled":
-        return "withdrawn"
+        return EN["withdrawn"]
     label = next((choice.label for choice in asked.choices if choice.name == answer.choice), answer.choice)
-    by = {"default": " (nobody was asked)", "option": " (option of the command line)"}.get(answer.by, "")
-    return label + by
+    return EN.get(f"by_{answer.by}", "{label}").format(label=label)
 
 
 def tool_parts(name: str) -> tuple[str, str]:

@@ -19,6 +19,7 @@ from sandbox_chat.events import (
     Notice,
     Retry,
     SessionStarted,
+    Steered,
     Text,
     TextDelta,
     ToolFinished,
@@ -86,6 +87,7 @@ class _Transcript:
 
     def __init__(self) -> None:
         self._open = ""
+        self._steered: list[str] = []  # prompts that follow the open block
         self._names: dict[str, str] = {}
         self._live: dict[str, Kept] = {}
         self._late: dict[str, Kept] = {}  # background output that is not written down yet
@@ -120,8 +122,11 @@ class _Transcript:
             case TurnStarted():
                 yield from self._close_block("[the answer was cut off here]")
                 yield from self._lost_calls()
-                first, *rest = event.prompt.splitlines() or [""]
-                yield from ("", f"› {first}", *(f"  {line}" for line in rest))
+                yield from _prompt(event.prompt)
+            case Steered():
+                self._steered.append(event.prompt)
+                if not self._open:  # else behind the text that is being written, which comes whole
+                    yield from self._close_block()
             case TextDelta(text=text):
                 self._open += text
             case Text(text=text):
@@ -166,6 +171,9 @@ class _Transcript:
             yield from ("", *text.splitlines())
             if mark:
                 yield mark
+        steered, self._steered = self._steered, []
+        for prompt in steered:
+            yield from _prompt(prompt)
 
     def _tool(self, event: ToolFinished) -> Iterator[str]:
         self._live.pop(event.tool_use_id, None)
@@ -194,6 +202,11 @@ class _Transcript:
             yield from _indented(self._live.get(tool_use_id, Kept()).text)
         self._names.clear()
         self._live.clear()
+
+
+def _prompt(text: str) -> Iterator[str]:
+    first, *rest = text.splitlines() or [""]
+    yield from ("", f"› {first}", *(f"  {line}" for line in rest))
 
 
 def _arguments(arguments: Mapping[str, Any]) -> str:

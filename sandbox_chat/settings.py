@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sandbox_chat.prices import Price
 
 __all__ = [
+    "COMMAND_LINE",
     "EXPAND",
     "IMAGE_MODES",
     "PREFIX",
@@ -48,6 +49,8 @@ GLYPHS = ("auto", "unicode", "ascii")
 LANGUAGES = ("auto", "en", "zh")
 NOTIFY = ("auto", "bell", "osc9", "osc777", "title", "off")
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
+COMMAND_LINE = "the command line"
+"""Origin of a setting that was an option of this start of the program."""
 PREFIX = "SANDBOX_CHAT_"
 CONFIG_DIR = PREFIX + "CONFIG_DIR"
 """Variable that names the folder of ``config.toml``; not a setting, because it says where they are."""
@@ -580,7 +583,11 @@ class Settings:
     @property
     def downloads_path(self) -> Path:
         """Folder that download_file writes to."""
-        return (self.downloads_dir or Path("downloads")).absolute()
+        folder = self.downloads_dir or Path("downloads")
+        try:
+            return folder.absolute()
+        except OSError:  # the working folder is gone: who writes there gets to know it
+            return folder
 
     def secrets(self) -> list[str]:
         """Values of all credentials that are set, for scrubbing logs and messages."""
@@ -664,7 +671,7 @@ def load(
     for item in fields():
         name, var = item.name, variable(item)
         if overrides.get(name) is not None:
-            raw, origin, subject = overrides[name], "the command line", "--" + name.replace("_", "-")
+            raw, origin, subject = overrides[name], COMMAND_LINE, "--" + name.replace("_", "-")
         elif var in environ:
             raw, origin, subject = environ[var], "the environment", f"{var} in the environment"
         elif var in dotenv and _is_own(item, dotenv[var]):

@@ -16,6 +16,7 @@ that can act on a terminal: what could is made visible, not dropped, so that a r
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -28,6 +29,8 @@ __all__ = [
     "from_key", "from_model", "from_name", "from_output", "from_paste", "from_tool",
 ]  # fmt: skip
 
+DEEPEST = 64
+"""Levels of a call's arguments that stay data: what is nested a few hundred times can be written, but not everywhere read."""
 CONTEXT = 16
 """Characters before a piece that decide how its first ones are read."""
 _PICTURE = "\U0001f469"
@@ -43,15 +46,27 @@ def from_model(text: str) -> str:
     return clean(text)
 
 
-def from_arguments(value: Any) -> Any:
-    """Return a tool call's arguments (JSON data) with every text in them clean, names too."""
+def from_arguments(value: Any, *, deepest: int = DEEPEST) -> Any:
+    """Return a tool call's arguments (JSON data) with every text in them clean, names too.
+
+    What lies below ``deepest`` levels becomes a text of JSON.
+    """
     if isinstance(value, str):
         return clean(value)
+    if not isinstance(value, Mapping | list | tuple):
+        return value
+    if deepest < 1:
+        return _as_json(value)
     if isinstance(value, Mapping):
-        return {clean(str(key)): from_arguments(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [from_arguments(item) for item in value]
-    return value
+        return {clean(str(key)): from_arguments(item, deepest=deepest - 1) for key, item in value.items()}
+    return [from_arguments(item, deepest=deepest - 1) for item in value]
+
+
+def _as_json(value: Any) -> str:
+    try:
+        return clean(json.dumps(value, ensure_ascii=False))
+    except (RecursionError, TypeError, ValueError):
+        return "[… nested too deeply to be kept …]"
 
 
 def from_tool(text: str) -> str:

@@ -15,13 +15,15 @@ from sandbox_chat.text import clean, clean_line
 
 DETAIL_LIMIT = 300
 """Characters of a server's own words that are quoted."""
+TITLE_WITHIN = 10_000
+"""Characters of a web page in which its title is looked for: that takes long where many begin and none ends."""
 CLAUDE_HOST = "api.anthropic.com"
 _PREFIX = re.compile(
     r"^(?:failed to authenticate\. )?api error: (?:\d{3} |request rejected \(\d{3}\) · )?", re.IGNORECASE
 )
 # What the CLI adds for its own users; it names settings and commands that this program has not.
 _SUFFIX = re.compile(
-    r"\s*(?:This is a server-side issue, usually temporary|Learn more:|Request ID:).*$", re.DOTALL
+    r"(?:This is a server-side issue, usually temporary|Learn more:|Request ID:).*$", re.DOTALL
 )
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 _SIGNAL = re.compile(r"\bSIG[A-Z]+\b")
@@ -160,7 +162,7 @@ def own_words(text: str, settings: Settings) -> str:
     if start >= 0 and (found := _message(words[start:])):
         words = found
     if "<html" in words.lower() or "<!doctype" in words.lower():
-        page = _TITLE.search(words)
+        page = _TITLE.search(words, 0, TITLE_WITHIN)
         words = page[1] if page else ""
     return clean_line(settings.scrub(words), DETAIL_LIMIT).strip().rstrip(".")
 
@@ -206,7 +208,7 @@ def _message(text: str) -> str:
     """Return the message of an error in JSON, empty if there is none."""
     try:
         body = json.JSONDecoder().raw_decode(text)[0]
-    except ValueError:
+    except (ValueError, RecursionError):  # no JSON, or nested without end
         return ""
     for _ in range(3):
         if not isinstance(body, dict):

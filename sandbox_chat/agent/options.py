@@ -160,6 +160,14 @@ def required_cli() -> Path:
     raise Trouble("cli_missing", (("system", system),)).as_error()
 
 
+def read_folder() -> Path:
+    """Return the folder that the local tools read: the working folder. Raises ``AgentError`` when it is gone."""
+    try:
+        return Path.cwd()
+    except OSError:
+        raise Trouble("folder_gone").as_error() from None
+
+
 def write_launcher(folder: Path) -> Path:
     """Write the script that the SDK starts in place of the CLI, if it is not there yet, and return its path.
 
@@ -205,6 +213,7 @@ def build_options(
     name, ``sandbox`` among them unless it is off; ``info``: where its code runs.
     ``budget``: dollars after which the CLI stops a turn. Makes the launcher under ``folders.home``. Raises ``AgentError``.
     """
+    folder = read_folder() if settings.local_tools else None
     env = cli_environment(settings, endpoint, folders, os.environ)
     env[launch_cli.KEEP] = ",".join([*env, *SDK_SET])
     env[launch_cli.PATH] = str(required_cli())
@@ -215,7 +224,7 @@ def build_options(
         env=env,
         # The CLI lets these read in the folders that it was given and refuses all else, since nobody is asked.
         tools=list(settings.local_tools),
-        add_dirs=[Path.cwd()] if settings.local_tools else [],
+        add_dirs=[folder] if folder is not None else [],
         disallowed_tools=[f"Read({pattern})" for pattern in NEVER_READ] if settings.local_tools else [],
         mcp_servers={
             name: McpSdkServerConfig(type="sdk", name=name, instance=server)
@@ -226,7 +235,7 @@ def build_options(
         ],  # what must be asked is asked by the tools themselves
         strict_mcp_config=True,
         setting_sources=[],
-        system_prompt=system_prompt(settings, info, new_run=new_run, today=date.today()),
+        system_prompt=system_prompt(settings, info, new_run=new_run, today=date.today(), folder=folder),
         max_turns=settings.max_turns,
         model=controls.model or None,
         effort=cast("Any", controls.effort or None),

@@ -38,14 +38,23 @@ _LOCAL = "{names} read the user's working folder, {folder}, and nothing else on 
 _OFF = "There is no sandbox in this chat: you cannot run code or see files. If a task needs it, say so; the user can start with --sandbox local."
 
 
-def system_prompt(settings: Settings, info: SandboxInfo | None = None, *, new_run: bool, today: date) -> str:
+def system_prompt(
+    settings: Settings,
+    info: SandboxInfo | None = None,
+    *,
+    new_run: bool,
+    today: date,
+    folder: Path | None = None,
+) -> str:
     """Return the system prompt: where code runs, its limits, what to do with charts and failures.
 
-    ``info`` is of the back end; without it nothing is promised of its network. ``today`` is the user's date. ``new_run``: the conversation goes on from an earlier run of the program, whose sandbox is gone.
+    ``info`` is of the back end; without it nothing is promised of its network. ``today`` is the user's date. ``new_run``:
+    the conversation goes on from an earlier run of the program, whose sandbox is gone. ``folder`` is what the local
+    tools read, ``None`` without them.
     """
     intro = f"{_INTRO} Today is {today:%A}, {today.isoformat()}."
-    if settings.local_tools:
-        intro += "\n\n" + _LOCAL.format(names=", ".join(settings.local_tools), folder=Path.cwd())
+    if folder is not None:
+        intro += "\n\n" + _LOCAL.format(names=", ".join(settings.local_tools), folder=folder)
     place = _PLACES.get(settings.sandbox)
     if place is None:
         return f"{intro}\n\n{_OFF}"

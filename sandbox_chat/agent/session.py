@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sandbox_chat.agent.controls import first_controls
+from sandbox_chat.agent.controls import Controls, first_controls
 from sandbox_chat.agent.endpoint import Endpoint
 from sandbox_chat.agent.errors import AgentError
 from sandbox_chat.agent.link import LOST_CLOSE, Link
@@ -62,7 +62,7 @@ class ChatSession:
     ``earlier`` is the last ``TurnFinished`` of a resumed session: its totals are carried on. ``ask`` asks the user
     for a tool. ``output_dir`` is where the whole output of runs is kept whose answer was cut.
     ``others`` are the MCP servers beside the sandbox's tools.
-    ``budget`` is the session's own limit in dollars, ``None``: the setting's.
+    ``budget`` is the session's own limit in dollars, ``None``: the setting's, and so ``controls``.
     All methods belong to one loop.
     """
 
@@ -83,6 +83,7 @@ class ChatSession:
         output_dir: Path | None = None,
         budget: float | None = None,
         others: OtherServers | None = None,
+        controls: Controls | None = None,
     ) -> None:
         self._settings = settings
         self._session_id = session_id
@@ -105,7 +106,10 @@ class ChatSession:
         self._news = News(self._report.late_output)
         self.attachments = Attachments(worker, settings, self.emit, self._news.add)
         self._link = Link(
-            settings, self._report, first_controls(endpoint.model, settings), self._make_connector
+            settings,
+            self._report,
+            controls or first_controls(endpoint.model, settings),
+            self._make_connector,
         )
         self._runner = Runner(settings, self._report, self._link, self.attachments, self.machine)
         self._queue: deque[Turn | _Errand] = deque()
@@ -241,7 +245,7 @@ class ChatSession:
 
     def _accept(self, item: Turn | _Errand) -> None:
         """Put a turn or an errand in line."""
-        if isinstance(item, Turn) and self._runner.turn is None and not self._queue:
+        if isinstance(item, Turn) and self._idle.is_set() and not self._queue:
             self._report.begin(item)
         if self._closing:
             if isinstance(item, Turn):

@@ -14,18 +14,25 @@ _SAYS = re.compile(
     | \bI(?:\s+cannot|\s+can[’']t|\s+am\s+unable\s+to|[’']m\s+unable\s+to|\s+am\s+not\s+able\s+to|[’']m\s+not\s+able\s+to)
         (?:\s+(?:directly|actually))?\s+(?:run|execute)\s+(?:(?:any|the|this|python|your|arbitrary)\s+)*(?:code|python|scripts?)\b
     | \bI\s+(?:do\s+not|don[’']t)\s+(?:currently\s+)?have\s+(?:the\s+ability|a\s+way)\s+to\s+(?:run|execute)\s+(?:\w+\s+)?code\b
-    | 我(?:目前|现在)?(?:没有|无)(?:可用的)?(?:[^。，\n]{0,8})(?:工具|沙箱|代码执行)
-    | 我(?:目前|现在)?(?:无法|不能)(?:直接)?(?:运行|执行)(?:[^。，\n]{0,6})代码
+    | 我(?:目前|现在|这里)?(?:没有|无)
+        (?:任何|可用的|可以使用的|(?:可以|能够?|用来|用于)?(?:运行|执行)\s?(?:Python\s?)?代码的|\s)*
+        (?:(?:代码执行)?(?:工具|沙箱)(?:环境)?|代码执行(?:环境|能力|功能))(?=\s?(?:[。，,.；;！!、：:）)]|来|可|能|$))
+    | 我(?:目前|现在)?(?:没有|无)(?:访问|使用)(?:任何)?(?:工具|沙箱|代码执行环境)的(?:权限|能力)
+    | 我(?:目前|现在)?(?:无法|不能)(?:直接)?(?:运行|执行)\s?(?:任何|这段|这些|上面的|你的|您的)?\s?(?:Python\s?)?代码
     """,
-    re.IGNORECASE | re.VERBOSE,
+    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )
 _WROTE = re.compile(r"mcp__sandbox__\w+|<function_calls>|<tool_call>|<\|tool_call", re.IGNORECASE)
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+LOOKED_AT = 50_000
+"""Characters of an answer that are looked at, code and runs of white space not counted."""
 
 
 def says_no_tool(text: str) -> bool:
     """True when an answer says plainly that no code can be run, or no tool is there. Code in it is not looked at."""
-    return _SAYS.search(_FENCED.sub("", text)) is not None
+    lines = (" ".join(line.split()) for line in _FENCED.sub("", text).splitlines())
+    said = "\n".join(line for line in lines if line)  # the expression takes long for runs of white space
+    return _SAYS.search(said[:LOOKED_AT]) is not None
 
 
 def wrote_a_call(text: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -166,7 +167,9 @@ class Snippet:
 def parse(code: str) -> ast.Module | None:
     """Parse Python, ``None`` when it is none."""
     try:
-        return ast.parse(code)
+        with warnings.catch_warnings():  # what Python finds odd in somebody's code is not for this terminal
+            warnings.simplefilter("ignore")
+            return ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

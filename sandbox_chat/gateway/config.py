@@ -130,16 +130,19 @@ def _github(name: str, raw: Mapping[str, Any], environment: dict[str, str], warn
     if len(parts) != 2 or not all(_PART.fullmatch(part) and part not in (".", "..") for part in parts):
         raise ConfigError(f"{name}: must be of the form github/<owner>/<repo>.")
     install = raw.get("installCmd")
-    if install is not None and (not isinstance(install, str) or "\0" in install):
-        raise ConfigError(f"{name}: installCmd must be a string.")
+    if install is not None:
+        if not isinstance(install, str):
+            raise ConfigError(f"{name}: installCmd must be a string.")
+        _check_signs(name, "installCmd", install)
     _warn_unknown(name, raw, _CLONED, warnings)
     return Plan(name, _shell(name, raw), environment, "/".join(parts), (install or "").strip())
 
 
 def _shell(name: str, raw: Mapping[str, Any]) -> tuple[str, ...]:
     command = raw.get("runCmd")
-    if not isinstance(command, str) or not command.strip() or "\0" in command:
+    if not isinstance(command, str) or not command.strip():
         raise ConfigError(f"{name}: runCmd is required, a shell command that starts the server.")
+    _check_signs(name, "runCmd", command)
     return ("/bin/sh", "-c", command)
 
 
@@ -151,16 +154,20 @@ def _environment(name: str, raw: Any) -> dict[str, str]:
     for key, value in raw.items():
         if not isinstance(key, str) or not _VARIABLE.fullmatch(key):
             raise ConfigError(f"{name}: {str(key)[:_LONGEST_NAME]!r} in envs is not the name of a variable.")
-        if not isinstance(value, str) or not _storable(value):
+        if not isinstance(value, str):
             raise ConfigError(f"{name}: the value of {key} in envs must be a string.")
+        _check_signs(name, f"the value of {key} in envs", value)
     return dict(raw)
 
 
-def _storable(value: str) -> bool:
+def _check_signs(name: str, place: str, value: str) -> None:
+    """Raise ``ConfigError`` for what no program can be given: NUL characters and half characters."""
     try:
-        return b"\0" not in os.fsencode(value)
+        if b"\0" not in os.fsencode(value):
+            return
     except UnicodeEncodeError:
-        return False
+        pass
+    raise ConfigError(f"{name}: {place} must not hold NUL characters or half characters.")
 
 
 def _warn_unknown(name: str, raw: Mapping[str, Any], known: set[str], warnings: list[str]) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .json_text import whole_characters
 from .log import Lines, Log
 
 OnProgress = Callable[[Mapping[str, Any]], Awaitable[None]]
@@ -238,7 +239,7 @@ class Link(asyncio.SubprocessProtocol):
         if not line.strip():
             return
         try:
-            message = json.loads(line.decode("utf-8", "replace"))
+            message = json.loads(whole_characters(line.decode("utf-8", "replace")))
         except (ValueError, RecursionError):
             message = None
         items = message if isinstance(message, list) else [message]

@@ -48,6 +48,7 @@ class Server:
         self._link: Link | None = None
         self._starting = asyncio.Lock()
         self._listing: asyncio.Task[None] | None = None
+        self._outdated = False
         self._closed = False
 
     @property
@@ -129,15 +130,22 @@ class Server:
         return link
 
     def _tools_changed(self) -> None:
+        self._outdated = True
         if self._listing is None or self._listing.done():
             self._listing = asyncio.get_running_loop().create_task(self._list_again())
 
     async def _list_again(self) -> None:
-        await asyncio.sleep(0.1)  # several changes are one
-        if self._link is not None and not self._link.closed and not self._starting.locked():
-            with contextlib.suppress(LinkClosed, RemoteError):
-                self.listed = await _list(self._link)
-                self._on_change(self)
+        while self._outdated:
+            await asyncio.sleep(0.1)  # several changes are one
+            async with (
+                self._starting
+            ):  # a start reads the list too, and what changes meanwhile comes after it
+                link = self._link
+            self._outdated = False  # what changes from here on is listed again
+            if link is not None and not link.closed:
+                with contextlib.suppress(LinkClosed, RemoteError):
+                    self.listed = await _list(link)
+                    self._on_change(self)
 
     async def _stop_listing(self) -> None:
         if self._listing is not None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import stat
 from pathlib import Path
 
 from .errors import StartError
+from .whole_file import write_whole
 
 
 def check_token(token: str) -> None:
@@ -34,21 +34,7 @@ def check_place(path: Path) -> None:
 
 def write_token(path: Path, token: str) -> None:
     """Write the file at once, readable for its owner only. Raises ``OSError``."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    with contextlib.suppress(FileNotFoundError):
-        partial.unlink()
-    try:
-        file = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(file, "w") as stream:
-            os.fchmod(stream.fileno(), 0o600)
-            stream.write(token)
-            stream.flush()
-            os.fsync(stream.fileno())
-        partial.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            partial.unlink()
-        raise
+    write_whole(path, token.encode())
 
 
 def remove_token(path: Path, token: str) -> None:

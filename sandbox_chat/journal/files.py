@@ -21,7 +21,7 @@ from sandbox_chat import event_json, events
 from sandbox_chat.events import Event, FileContent, ImageContent, TextContent, ToolFinished, ToolOutput
 from sandbox_chat.journal.brief import brief_lines
 from sandbox_chat.journal.lines import LONGEST, Damage, Numbers, lines_that_begin, read_lines
-from sandbox_chat.text import clean
+from sandbox_chat.text import clean, from_arguments
 
 FORMAT = 1
 """Version of the folder's layout. A program refuses to write to a session of a later version."""
@@ -61,22 +61,6 @@ def make_folder(path: Path) -> None:
 def open_append(path: Path) -> int:
     """Open (or make) the file ``path`` for appending and return its descriptor."""
     return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Put ``data`` into ``path`` so that a reader sees the old file or the new one, never a part."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
 
 
 def copy_whole(fd: int, path: Path) -> None:
@@ -124,12 +108,12 @@ def from_line(line: bytes, folder: Path) -> Event | None:
     """
     try:
         event = event_json.from_json(line.decode("utf-8"))
+        if event is None:
+            return None
+        _check_numbers(event)
+        return _cleaned(event, folder)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    if event is None:
-        return None
-    _check_numbers(event)
-    return _cleaned(event, folder)
 
 
 def _check_numbers(value: Any) -> None:
@@ -189,7 +173,7 @@ def _clean_value(value: Any, folder: Path) -> Any:
     if isinstance(value, events.ModelUse):
         return dataclasses.replace(value, model=clean(value.model))
     if isinstance(value, Mapping):
-        return {clean(str(key)): _clean_value(inner, folder) for key, inner in value.items()}
+        return from_arguments(value)
     if isinstance(value, tuple):
         return tuple(_clean_value(inner, folder) for inner in value)
     if isinstance(value, list):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -10,9 +11,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sandbox_chat.events import Event, SessionRenamed, SessionStarted, TurnFinished, TurnSettled, TurnStarted
-from sandbox_chat.journal.errors import SessionError, SessionNotFound
-from sandbox_chat.journal.files import EVENTS, FORMAT, LARGEST, META, read_some, valid_id, write_whole
+from sandbox_chat.events import (
+    Event,
+    SessionForked,
+    SessionRenamed,
+    SessionStarted,
+    TurnFinished,
+    TurnSettled,
+    TurnStarted,
+)
+from sandbox_chat.gateway.whole_file import write_whole
+from sandbox_chat.journal.errors import SessionAmbiguous, SessionError, SessionNotFound
+from sandbox_chat.journal.files import EVENTS, FORMAT, LARGEST, META, read_some, valid_id
 from sandbox_chat.text import clean_line
 
 TITLE_LIMIT = 80
@@ -27,8 +37,8 @@ class SessionSummary:
     """What a list says about a session.
 
     ``title`` is the one that the user gave (then ``renamed``), or else ``made_title``, which comes from the first
-    prompt; ``created`` and ``updated`` are UTC; ``turns`` counts the prompts; ``total_cost_usd`` is ``None`` while
-    nothing was finished or where a price is not known.
+    prompt, that of a branch from the title of its origin; ``created`` and ``updated`` are UTC; ``turns`` counts the
+    prompts; ``total_cost_usd`` is ``None`` while nothing was finished or where a price is not known.
     """
 
     id: str
@@ -63,6 +73,9 @@ class SessionSummary:
         elif isinstance(event, SessionRenamed):
             title = clean_line(event.title, TITLE_LIMIT)
             changes = {"renamed": bool(title), "title": title or self.made_title}  # which is no use of it
+        elif isinstance(event, SessionForked):
+            made = clean_line(event.title, TITLE_LIMIT) or self.made_title
+            changes.update(made_title=made, title=self.title if self.renamed else made)
         elif isinstance(event, TurnFinished):
             changes.update(total_cost_usd=event.total_cost_usd)
             if event.models and not self.model:
@@ -138,7 +151,7 @@ def _time(value: str) -> datetime:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-_TOLD = (SessionStarted, TurnStarted, TurnFinished, TurnSettled, SessionRenamed)
+_TOLD = (SessionStarted, TurnStarted, TurnFinished, TurnSettled, SessionRenamed, SessionForked)
 """Types of events that a summary is made from."""
 
 
@@ -186,6 +199,16 @@ def list_sessions(root: Path) -> list[SessionSummary]:
     return sorted(found, key=lambda summary: (summary.updated, summary.id), reverse=True)
 
 
+def titles(root: Path) -> set[str]:
+    """Return the titles of the sessions under ``root``. One whose ``meta.json`` cannot be read is passed over."""
+    found: set[str] = set()
+    with contextlib.suppress(OSError):
+        for folder in filter(lambda path: valid_id(path.name), root.iterdir()):
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+                found.add(str(_read_meta(folder)["title"]))
+    return found
+
+
 def check_readable(root: Path) -> None:
     """Raise ``SessionError`` when the folder of the sessions is there and cannot be read: it is not empty then."""
     try:
@@ -225,6 +248,7 @@ def resolve(root: Path, text: str | None) -> str:
     if not names:
         raise SessionNotFound(f"There is no session {shown!r}. {advice}")
     if len(names) > 1:
-        some = ", ".join(name[: max(SHORT_ID, len(wanted) + 4)] for name in names[:5])
-        raise SessionNotFound(f"{len(names)} sessions begin with {shown!r} ({some}). Write more of the id.")
+        some = [name[: max(SHORT_ID, len(wanted) + 4)] for name in names[:5]]
+        words = f"{len(names)} sessions begin with {shown!r} ({', '.join(some)}). Write more of the id."
+        raise SessionAmbiguous(words, some)
     return names[0]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -31,7 +32,12 @@ def rename(root: Path, session_id: str, title: str) -> str:
     Raises ``SessionNotFound``, ``SessionInUse`` when it is open, and ``SessionError`` when it cannot be written.
     """
     kept = from_name(title, TITLE_LIMIT)
-    journal = Journal.open(root, session_id)
+    try:
+        journal = Journal.open(root, session_id)
+    except SessionInUse:
+        raise SessionInUse(
+            f"Session {session_id} is open in a running Sandbox Chat. Give it its title there, with /rename, or close it first."
+        ) from None
     record = root / session_id / files.EVENTS
     try:
         used = record.stat()
@@ -63,10 +69,15 @@ def is_open(root: Path, session_id: str) -> bool:
 
 
 def delete(data_path: Path, session_id: str) -> None:
-    """Remove a session for good: its folder, the agent's own record of it, and what the index holds of it.
+    """Remove a session for good: its folder, the agent's own record of it, prompts that wait for it, and what the index holds of it.
 
     Raises ``SessionNotFound``, ``SessionInUse`` when it is open, and ``SessionError`` when its folder stays.
     """
+    _delete(data_path, session_id, SessionSearch(data_path).forget)
+
+
+def _delete(data_path: Path, session_id: str, forget: Callable[[str], None]) -> None:
+    """Do what ``delete`` says; ``forget`` takes the session out of the index."""
     root = data_path / "sessions"
     folder = root / session_id
     if not files.valid_id(session_id) or not folder.is_dir():
@@ -85,12 +96,36 @@ def delete(data_path: Path, session_id: str) -> None:
         raise _stays(session_id, root, error) from None
     for config in _agent_configs(data_path):
         _remove_agent_records(config / "projects", agents)
-    SessionSearch(data_path).forget(session_id)
+    _remove_waiting(data_path / "waiting", session_id)
+    forget(session_id)
     try:
         shutil.rmtree(gone)
     except OSError as error:
         if gone.exists():  # else another program has removed it, as what an earlier one left
             raise _stays(session_id, root, error) from None
+
+
+def _remove_waiting(folder: Path, session_id: str) -> None:
+    """Remove the prompts that wait for a session that is gone: files of the interface, each with a lock beside it.
+
+    One that is locked belongs to a running program, which has another session open, and stays. Never raises.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows, where they are not found again either
+        return
+    with contextlib.suppress(OSError):
+        for lock in list(folder.glob("*.lock")):
+            kept = lock.with_suffix(".json")
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+                fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+                try:
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    if json.loads(kept.read_bytes())["session"] == session_id:
+                        for path in (kept, lock.with_suffix(".new"), lock):
+                            path.unlink(missing_ok=True)
+                finally:
+                    os.close(fd)
 
 
 def _remove_left(root: Path) -> None:
@@ -117,6 +152,7 @@ def expire(data_path: Path, days: int, *, now: datetime | None = None) -> int:
         return 0
     limit = (datetime.now(UTC) if now is None else now) - timedelta(days=days)
     deleted = 0
+    gone: list[str] = []
     for session_id, (path, _, time) in records(root).items():
         if time / 1e9 >= limit.timestamp():
             continue
@@ -124,11 +160,13 @@ def expire(data_path: Path, days: int, *, now: datetime | None = None) -> int:
         if summary is None or summary.renamed or summary.updated >= limit:
             continue
         try:
-            delete(data_path, session_id)
+            _delete(data_path, session_id, gone.append)
         except SessionError as error:
             log.info("an old session stays: %s", type(error).__name__)
         else:
             deleted += 1
+    if gone:
+        SessionSearch(data_path).forget(*gone)
     return deleted
 
 

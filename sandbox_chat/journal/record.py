@@ -27,6 +27,7 @@ from sandbox_chat.events import (
     TurnSettled,
     TurnStarted,
 )
+from sandbox_chat.gateway.whole_file import write_whole
 from sandbox_chat.journal import files
 from sandbox_chat.journal.errors import SessionError, SessionInUse, SessionNotFound
 from sandbox_chat.journal.index import SessionSummary, read_format, summarise, write_meta
@@ -349,7 +350,7 @@ class Journal:
         files.make_folder(home / files.PICTURES)
         path = home / files.PICTURES / name
         if not path.is_file() or path.stat().st_size != len(data):
-            files.write_whole(path, data)
+            write_whole(path, data)
         return path
 
     def _bring_pictures_home(self) -> None:

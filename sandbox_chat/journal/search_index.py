@@ -19,8 +19,8 @@ from sandbox_chat.journal.search_query import Query, apart, excerpt, together
 from sandbox_chat.journal.search_text import COLUMNS, SessionText, TurnText
 from sandbox_chat.journal.search_types import PLACES, Found, Match, Place, Stop, Told
 
-VERSION = 1
-"""Of the tables and of what is put into them. A file of another version is made anew."""
+VERSION = 2
+"""Of the tables and of what is put into them. A file of another version is made anew: in one of version 1 stays what is deleted."""
 APPLICATION = 0x53434653
 BUSY = 3.0
 """Seconds that another program's writing is waited for."""
@@ -109,6 +109,7 @@ class Index:
                 elif self._version() != (APPLICATION, VERSION):
                     raise OtherVersion
         self._db.execute("PRAGMA synchronous = NORMAL")
+        self._db.execute("PRAGMA secure_delete = ON")
 
     def _version(self) -> tuple[int, int]:
         (application,) = self._db.execute("PRAGMA application_id").fetchone()
@@ -233,13 +234,20 @@ class Index:
         )
 
     def forget(self, session_ids: Iterable[str]) -> None:
-        """Take sessions out."""
-        for session_id in session_ids:
-            with self._writing():
-                for read in self._read_of(session_id):
-                    base = read.number << _TURN_BITS
-                    self._delete(base, base + _TURN_MASK)
+        """Take sessions out, so that nothing of them can be read in the file either.
+
+        Blocks for some seconds where there is much text of other sessions, so take out many at once.
+        """
+        with self._writing():
+            found = [(name, read.number) for name in session_ids for read in self._read_of(name)]
+            for session_id, number in found:
+                base = number << _TURN_BITS
+                self._delete(base, base + _TURN_MASK)
                 self._db.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+            if found:  # the words of what is deleted stay until what holds them is written anew
+                self._db.execute("INSERT INTO texts(texts) VALUES('optimize')")
+        if found:
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     # -- asking ------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -229,7 +230,10 @@ def _ends(text: str) -> str:
 
 
 def agent_ids(path: Path) -> set[str]:
-    """Return the ids under which the agent keeps its own record of a session, beside the session's. Never raises."""
+    """Return the ids under which the agent keeps its own record of a session, beside the session's. Never raises.
+
+    Files and folders of these names are removed with the session, and a record is not trusted: so only what is an id.
+    """
     found: set[str] = set()
     try:
         with path.open("rb") as file:
@@ -240,4 +244,12 @@ def agent_ids(path: Path) -> set[str]:
                     found.add(_text(event, "agent_id"))
     except OSError:
         return set()
-    return found - {""}
+    return {name for name in found if _is_id(name)}
+
+
+def _is_id(name: str) -> bool:
+    """Whether ``name`` is a UUID as it is always written, and so no name that anything else has."""
+    try:
+        return str(uuid.UUID(name)) == name
+    except ValueError:
+        return False

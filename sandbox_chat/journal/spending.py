@@ -63,6 +63,8 @@ def read_spending(folder: Path) -> list[Spent]:
             elif kind in (TurnFinished.type, TurnSettled.type):
                 models = [_use(part) for part in data["models"]]
                 turn = _turn(data, models, before, demo=demo)
+                if models:
+                    before = {use.model: use for use in models}
                 if kind == TurnFinished.type:
                     last = (data["turn_id"], len(found))
                 elif data["turn_id"] != last[0]:
@@ -72,8 +74,6 @@ def read_spending(folder: Path) -> list[Spent]:
                     turn = [replace(spent, at=at or spent.at) for spent in turn]
                     del found[last[1] :]
                 found += turn
-                if models:
-                    before = {use.model: use for use in models}
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
             continue
     return found

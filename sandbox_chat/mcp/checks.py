@@ -1,12 +1,35 @@
-"""Names and addresses of MCP servers: which can be, and why others cannot."""
+"""Names, addresses and texts of MCP servers: which can be, and why others cannot."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 TAKEN = ("sandbox", "gateway", "off")
 """Names that mean something else here."""
+UNFIT = "must not hold control characters"
+"""What is wrong with a text that ``is_unfit``."""
+_UNFIT = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def is_unfit(text: str) -> bool:
+    """Return whether a command, an argument or a variable holds what none can mean: control characters but tabs and line ends, half characters."""
+    return _UNFIT.search(text) is not None
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Yield all texts in JSON data, names too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, each in value.items():
+            yield str(name)
+            yield from strings(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from strings(each)
 
 
 def name_problem(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
@@ -35,6 +36,8 @@ FAREWELL = 0.5
 """Seconds that a server over HTTP may take to answer that the session ends, when it was not ready."""
 REASON_WAIT = 0.5
 """Seconds that are waited to learn why a server ended."""
+CALLS = 1_000_000
+"""The id of the first call; other requests have those that the library gives them, from 1 on."""
 SAID = 300
 """Characters of a server's own words in a message."""
 _SESSION_UNKNOWN = 404
@@ -90,8 +93,8 @@ class Connection:
         self._closing = asyncio.Event()
         self._over = asyncio.Event()
         self._stop = STOP
-        self._calls = 0  # that wait for an answer
-        self._unsent = False  # the one that waited when the connection was lost had not been sent
+        self._numbers = itertools.count(CALLS)
+        self._unsent: int | None = None  # the call that was not sent because no connection was made for it
         self.tools: list[ToolDefinition] = []
         """The tools that are offered, in the server's order."""
         self.notes: list[str] = []
@@ -152,7 +155,10 @@ class Connection:
         if not self._ready.done():
             self._ready.set_exception(self._not_opened(failure))
         elif not self._ready.cancelled():
-            self._unsent = self._calls == 1 and _not_reached(failure)
+            if self._process is None:
+                from sandbox_chat.mcp.http import not_sent
+
+                self._unsent = not_sent(failure)
             self._lose(self._ended(failure))
         self._dispatcher = None
 
@@ -180,12 +186,12 @@ class Connection:
     async def _streams(self) -> AsyncIterator[tuple[Any, Any, asyncio.Event]]:
         config = self._config
         if not config.command:
-            from sandbox_chat.mcp.http import Seen, http_streams
+            from sandbox_chat.mcp.http import Seen, http_streams, words_of
 
             endpoint = config.endpoint or await self._resolved()
             self._secrets += [value.reveal() for value in endpoint.headers.values()]
             seen = Seen()
-            self._fault = lambda: _http_words(seen)
+            self._fault = lambda: words_of(seen)
             self._session_over = lambda: seen.status == _SESSION_UNKNOWN
             self._away = lambda: config.resolve is not None and seen.status in _NOTHING_THERE
             async with http_streams(endpoint, seen, limit=self._limit) as (read, write):
@@ -236,28 +242,35 @@ class Connection:
         never got the call.
         """
         limit = limit or self._config.call_timeout or self._settings.mcp_call_timeout
-        self._calls += 1
+        number = next(self._numbers)
         try:
             async with asyncio.timeout(limit):
-                found = await self._request("tools/call", {"name": name, "arguments": dict(arguments)})
+                found = await self._request(
+                    "tools/call", {"name": name, "arguments": dict(arguments)}, number
+                )
         except TimeoutError:
             raise self._error(
                 f"did not answer within {limit:g} s, and the call was cancelled (SANDBOX_CHAT_MCP_CALL_TIMEOUT)"
             ) from None
         except MCPError as error:
-            raise await self._refused(error) from None
-        finally:
-            self._calls -= 1
+            raise await self._refused(error, number) from None
         if found.get("resultType") == "input_required":
             raise self._error("wants to ask something before it answers, which is not offered to servers")
         return result_of(found)
 
-    async def _request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Send a request and return its result as it came. Raises ``McpError``, or ``MCPError`` of the library."""
+    async def _request(
+        self, method: str, params: dict[str, Any], number: int | None = None
+    ) -> dict[str, Any]:
+        """Send a request, with ``number`` as its id, and return its result as it came.
+
+        Raises ``McpError``, or ``MCPError`` of the library.
+        """
         dispatcher = self._dispatcher
         if dispatcher is None:
             raise McpError(self.lost or f"The MCP server {self._name} is not connected.")
         params, options = stamped(self._version, method, params, self.tools)
+        if number is not None:
+            options["request_id"] = number
         return await dispatcher.send_raw_request(method, params, options)
 
     # -- words -----------------------------------------------------------------------------------------
@@ -313,14 +326,14 @@ class Connection:
             return self._error(_how(self._process))
         return self._error(f"cannot be reached any more ({self._short(failure)})")
 
-    async def _refused(self, error: MCPError) -> McpError:
+    async def _refused(self, error: MCPError, number: int) -> McpError:
         if error.code == types.CONNECTION_CLOSED:
             assert self._task is not None
             await asyncio.wait({self._task}, timeout=REASON_WAIT)
             if self._process is None and not self.lost:
                 return self._error(f"did not answer the call ({self._short(error)})")
             words = self.lost or f"The MCP server {self._name} ended before it answered."
-            return NotSentError(words) if self._unsent else McpError(words)
+            return NotSentError(words) if number == self._unsent else McpError(words)
         if error.code == OWN:
             return McpError(f"The MCP server {self._name} did not answer the call. {error.message}")
         if self._session_over():
@@ -367,13 +380,6 @@ def _cause(error: BaseException) -> BaseException:
     return error
 
 
-def _not_reached(failure: BaseException | None) -> bool:
-    """Whether no connection was made, so that nothing was sent."""
-    import httpx2
-
-    return isinstance(failure, httpx2.ConnectError | httpx2.ConnectTimeout)
-
-
 def _how(process: ServerProcess) -> str:
     """Say how a server's program ended by itself."""
     status = process.end.status
@@ -382,14 +388,3 @@ def _how(process: ServerProcess) -> str:
     if status < 0:
         return f"was killed by signal {-status}"
     return f"ended with status {status}"
-
-
-def _http_words(seen: Any) -> str:
-    """Say what was seen of the last answer, once."""
-    fault, status = seen.fault, seen.status
-    seen.fault, seen.status = "", 0
-    if fault:
-        return str(fault)
-    if status in (401, 403):
-        return f"It refused the credential (HTTP status {status}): check the token in its headers."
-    return f"It answered with HTTP status {status}." if status else ""

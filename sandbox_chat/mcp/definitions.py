@@ -56,6 +56,9 @@ def definitions(
         except SchemaError as error:
             notes.append(f"Its tool {said} is not offered: {clean_line(str(error))}.")
             continue
+        except Exception:  # whatever a stranger's schema makes the check do costs that tool only
+            notes.append(f"Its tool {said} is not offered: its schema cannot be read.")
+            continue
         description = _description(tool, scrub)
         total += len(description) + len(json.dumps(schema, default=str))
         if total > TOTAL_LIMIT:

@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from sandbox_chat.mcp.base import Endpoint, ServerConfig
-from sandbox_chat.mcp.checks import name_problem, url_problem
+from sandbox_chat.mcp.checks import UNFIT, is_unfit, name_problem, strings, url_problem
 from sandbox_chat.mcp.variables import (
-    HIDDEN,
     Unset,
     expand,
     expand_all,
+    hidden,
     like_a_credential,
     masked,
+    masked_address,
     references,
     worth_hiding,
 )
@@ -44,7 +45,6 @@ _HTTP = ("http", "streamable-http", "streamableHttp", "streamable_http")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}", re.ASCII)
 _OF_HTTP = ("host", "content-length", "transfer-encoding", "connection", "content-type", "accept")
-_UNFIT = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,27 +67,43 @@ class Entry:
     catalogue: str = ""
     properties: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
-    def how(self) -> str:
-        """Return how it is started or reached in one line, credentials left out."""
+    def whole(self) -> str:
+        """Return how it is started or reached as it stands, credentials too."""
         if self.catalogue:
-            return f"{self.catalogue} of the catalogue" + "".join(
-                f" {name}={masked(_plain(value))}" for name, value in self.properties.items()
-            )
-        text = shlex.join(self.command) if self.command else self.url.partition("?")[0]
-        return clean_line(masked(text[: 4 * SHOWN_LIMIT]).replace("\n", "⏎"), SHOWN_LIMIT)
+            said = (f" {name}={_plain(value)}" for name, value in self.properties.items())
+            return f"{self.catalogue} of the catalogue" + "".join(said)
+        return shlex.join(self.command) if self.command else self.url
 
-    def given(self) -> list[str]:
-        """Return its variables and headers as they stand, credentials left out."""
-        values = [*self.env.items(), *self.headers.items()]
-        return [
-            f"{name}={HIDDEN if like_a_credential(name, value) else clean_line(masked(value[: 4 * SHOWN_LIMIT]), SHOWN_LIMIT)}"
-            for name, value in values
-        ]
+    def how(self, limit: int = SHOWN_LIMIT) -> str:
+        """Return how it is started or reached in one line of at most ``limit`` characters, credentials left out."""
+        text = (masked_address if self.url else masked)(self.whole()[: 4 * limit])
+        return clean_line(text.replace("\n", "⏎"), limit)
+
+    def given(self, limit: int = SHOWN_LIMIT) -> list[str]:
+        """Return its variables and headers as they stand, each of at most ``limit`` characters, credentials left out."""
+        found = []
+        for table in (self.env, self.headers):
+            for name, value in table.items():
+                # A variable may tell what is run: one that only looks like a credential is shown.
+                secret = like_a_credential(name, value) and (table is self.headers or _named(name))
+                shown = (hidden if secret else masked)(value[: 4 * limit])
+                found.append(f"{name}={clean_line(shown, limit)}")
+        return found
+
+    def variables(self) -> list[str]:
+        """Return the variables of the environment that it names, in their order."""
+        return list(dict.fromkeys(variable for _, text in self._texts() for variable, _ in references(text)))
+
+    def check_variables(self) -> None:
+        """Look whether all that is written as a variable is one. Raises ``ConfigError``."""
+        every = dict.fromkeys(self.variables(), "")
+        for place, text in self._texts():
+            self._expand(text, every, place)
 
     def unset(self, environ: Mapping[str, str]) -> list[str]:
         """Return the variables that it needs, in their order, that have neither a value nor a default."""
         found: dict[str, None] = {}
-        for text in self._texts():
+        for _, text in self._texts():
             for variable, default in references(text):
                 if default is None and variable not in environ:
                     found[variable] = None
@@ -111,8 +127,7 @@ class Entry:
                 hidden=self._hidden(environ),
             )
         command = tuple(
-            self._expand(word, environ, "command" if number == 0 else f"args[{number - 1}]")
-            for number, word in enumerate(self.command)
+            self._expand(word, environ, _place(number)) for number, word in enumerate(self.command)
         )
         if not command[0].strip():
             raise ConfigError(wrong(self.name, self.path, "command", "is empty"))
@@ -149,13 +164,14 @@ class Entry:
         """Return the variables that it is given, as they are kept. Raises ``ConfigError``."""
         return {name: Secret(value) for name, value in self.filled_env(environ).items()}
 
-    def _texts(self) -> Iterator[str]:
-        yield from self.command
-        yield self.url
-        yield self.cwd
-        yield from self.env.values()
-        yield from self.headers.values()
-        yield from _strings(dict(self.properties))
+    def _texts(self) -> Iterator[tuple[str, str]]:
+        """Yield each text that variables are filled in in, after its place."""
+        yield from ((_place(number), word) for number, word in enumerate(self.command))
+        yield "url", self.url
+        yield "cwd", self.cwd
+        yield from ((f"env.{name}", value) for name, value in self.env.items())
+        yield from ((f"headers.{name}", value) for name, value in self.headers.items())
+        yield from (("properties", text) for text in strings(list(self.properties.values())))
 
     def _expand(self, text: str, environ: Mapping[str, str], place: str) -> str:
         try:
@@ -211,7 +227,7 @@ def read_entry(name: str, raw: Any, path: Path, warnings: list[str]) -> Entry:
         properties = raw.get("properties", {})
         if not isinstance(properties, dict):
             raise reader.wrong("properties", "must be an object")
-        for text in _strings(properties):
+        for text in strings(properties):
             reader.text(text, "properties")
         of = reader.text(raw["catalogue"], "catalogue")
         return Entry(**shared, catalogue=of, properties=properties, env=env, cwd=cwd)
@@ -227,7 +243,10 @@ def wrong(name: str, path: Path, place: str, problem: str) -> str:
 def unset_sentence(name: str, path: Path, place: str, error: Unset) -> str:
     """Return the sentence about a variable that cannot be filled in."""
     if not error.variable:
-        said = f"holds {clean_line(error.text, 60)}, which is not understood; write ${{NAME}} or ${{NAME:-default}}"
+        said = (
+            f"holds {clean_line(error.text, 60)}, which is not understood; write ${{NAME}} or ${{NAME:-default}}, "
+            "and $${ for a literal ${"
+        )
         return wrong(name, path, place, said)
     return (
         f"The server {clean_line(name, 60)} in {clean_line(str(path), 500)} needs the variable {error.variable} "
@@ -282,8 +301,8 @@ class _Reader:
     def text(self, value: Any, place: str) -> str:
         if not isinstance(value, str):
             raise self.wrong(place, "must be text")
-        if _UNFIT.search(value):
-            raise self.wrong(place, "must not hold control characters")
+        if is_unfit(value):
+            raise self.wrong(place, UNFIT)
         if len(value) > WORD_LIMIT:
             raise self.wrong(place, f"must not be longer than {WORD_LIMIT:,} characters")
         return value
@@ -357,17 +376,15 @@ def _home(text: str) -> str:
         return text
 
 
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for name, each in value.items():
-            yield str(name)
-            yield from _strings(each)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _strings(each)
+def _named(name: str) -> bool:
+    """Does the name of a variable tell that it is a credential?"""
+    return like_a_credential(name, "x")
+
+
+def _place(number: int) -> str:
+    """Return the place of a word of the command."""
+    return "command" if number == 0 else f"args[{number - 1}]"
 
 
 def _plain(value: Any) -> str:
-    return clean_line(",".join(map(str, value)) if isinstance(value, list) else str(value), 500)
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)

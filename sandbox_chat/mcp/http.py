@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -57,6 +58,28 @@ def is_loopback(url: str) -> bool:
     """Whether an address is one of this computer."""
     host = urlsplit(url).hostname or ""
     return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def not_sent(failure: BaseException | None) -> int | None:
+    """Return the id of the request for which no connection was made, so that nothing of it was sent."""
+    if not isinstance(failure, httpx2.ConnectError | httpx2.ConnectTimeout):
+        return None
+    try:
+        number = json.loads(failure.request.content).get("id")
+    except (AttributeError, RuntimeError, ValueError):  # it was none of the protocol's, or is not known
+        return None
+    return number if isinstance(number, int) else None
+
+
+def words_of(seen: Seen) -> str:
+    """Say what was seen of the last answer, once."""
+    fault, status = seen.fault, seen.status
+    seen.fault, seen.status = "", 0
+    if fault:
+        return fault
+    if status in (401, 403):
+        return f"It refused the credential (HTTP status {status}): check the token in its headers."
+    return f"It answered with HTTP status {status}." if status else ""
 
 
 class _Bounded(httpx2.AsyncByteStream):

@@ -9,6 +9,7 @@ from typing import Any
 from sandbox_chat.gateway import catalog
 from sandbox_chat.gateway.errors import ConfigError as Unfit
 from sandbox_chat.mcp.base import Endpoint, McpError, ServerConfig
+from sandbox_chat.mcp.checks import UNFIT, is_unfit, strings
 from sandbox_chat.sandbox.base import SandboxError
 from sandbox_chat.sandbox.worker import SandboxWorker
 from sandbox_chat.settings import ConfigError, Secret, Settings
@@ -115,6 +116,9 @@ def _check_name(name: str) -> None:
 def _check_properties(name: str, properties: Any) -> None:
     if not isinstance(properties, Mapping):
         raise ConfigError(f"{WHERE}: the server {_shown(name)} must have an object of properties, as {{}}.")
+    for key, each in properties.items():
+        if is_unfit(str(key)) or (key != "envs" and any(map(is_unfit, strings(each)))):
+            raise ConfigError(f"{WHERE}: {_plain(key)} of the server {_shown(name)} {UNFIT}.")
     if name.startswith(_GITHUB):
         _command(name, properties)
         install = properties.get("installCmd")
@@ -133,9 +137,10 @@ def _check_properties(name: str, properties: Any) -> None:
                 f"{WHERE}: {_shown(str(variable))} in envs of the server {_shown(name)} is not the name of a variable: "
                 "letters, digits and underscores, no digit first."
             )
-        if not isinstance(value, str) or "\0" in value:
+        if not isinstance(value, str) or is_unfit(value):
+            wrong = UNFIT if isinstance(value, str) else "must be a string"
             raise ConfigError(
-                f"{WHERE}: the value of {variable} in envs of the server {_shown(name)} must be a string."
+                f"{WHERE}: the value of {variable} in envs of the server {_shown(name)} {wrong}."
             )
 
 
@@ -155,4 +160,8 @@ def _command(name: str, properties: Mapping[str, Any]) -> None:
 
 
 def _shown(name: str) -> str:
-    return repr(clean_line(name, 60))
+    return repr(_plain(name))
+
+
+def _plain(name: object) -> str:
+    return clean_line(str(name), 60)

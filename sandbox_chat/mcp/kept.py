@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
 import re
+import sys
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,8 +22,14 @@ from sandbox_chat.text import clean
 
 FILE_LIMIT = 20_000_000
 """Bytes of the largest such file that is read."""
+LOCK_SECONDS = 1.0
+"""How long another program that changes the same file is waited for."""
 VERSION = 1
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+
+
+if sys.platform != "win32":  # there two programs that write at once are not kept apart
+    import fcntl
 
 
 class Damaged(Exception):
@@ -59,6 +68,39 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
         with contextlib.suppress(OSError):
             Path(name).unlink()
         raise
+
+
+@contextlib.contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Hold the lock beside the file at ``path``, so that of two programs that change it neither loses what the other wrote.
+
+    Raises ``OSError`` when another program holds it for longer than ``LOCK_SECONDS``, or when there is no room for it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if sys.platform == "win32":
+        yield
+        return
+    handle = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        end = time.monotonic() + LOCK_SECONDS
+        while not _lock(handle):
+            if time.monotonic() >= end:
+                raise TimeoutError(errno.ETIMEDOUT, "another program is writing it", str(path))
+            time.sleep(0.01)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    """Take the lock; false while another program holds it."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True  # a file system without locks
+    return True
 
 
 def config_key(config: ServerConfig, settings: Settings) -> str:

@@ -116,19 +116,26 @@ class Managed:
 
     async def connected(self) -> Connection:
         """Return its connection; it is started if need be. Raises ``McpError``."""
-        if self._off:
-            raise McpError(OFF.format(name=self.name))
-        if self._connection is not None and not self._connection.lost:
-            return self._connection
-        return await asyncio.shield(self._start())
+        while True:
+            if self._off:
+                raise McpError(OFF.format(name=self.name))
+            if self._connection is not None and not self._connection.lost:
+                return self._connection
+            start = self._start()
+            try:
+                return await asyncio.shield(start)
+            except asyncio.CancelledError:
+                caller = asyncio.current_task()
+                if not start.cancelled() or caller is None or caller.cancelling():
+                    raise  # else the start was given up for another one, or for good
 
     async def restart(self) -> None:
         """End it and start it again."""
         if self._closed:
             return
+        self._deaths = 0
         await self._end(STOP)
         self._off = False
-        self._deaths = 0
         try:
             await self.connected()
         except McpError:
@@ -235,13 +242,18 @@ class Managed:
     # -- its tools -------------------------------------------------------------------------------------
 
     def _changed(self) -> None:
-        if self._relisting is None and self._connection is not None:
-            self._relisting = asyncio.ensure_future(self._relist(self._connection))
+        if self._relisting is None and (self._connection or self._starting) is not None:
+            self._relisting = asyncio.ensure_future(self._relist())
 
-    async def _relist(self, connection: Connection) -> None:
+    async def _relist(self) -> None:
         try:
             await asyncio.sleep(RELIST)
+            if self._starting is not None:
+                await asyncio.wait({self._starting})
             self._relisting = None  # what changes from here on is listed again
+            connection = self._connection
+            if connection is None:
+                return
             async with asyncio.timeout(self._settings.mcp_start_timeout):
                 await connection.refresh()
         except asyncio.CancelledError:

@@ -16,19 +16,18 @@ from urllib.parse import urlsplit
 
 from sandbox_chat.events import Choice
 from sandbox_chat.mcp.base import ServerConfig, ToolDefinition
-from sandbox_chat.mcp.kept import Damaged, read_json, write_json
+from sandbox_chat.mcp.kept import Damaged, alone, read_json, write_json
 from sandbox_chat.settings import Settings
 from sandbox_chat.text import bound, clean, clean_line
 from sandbox_chat.tools.context import Ask, Question
+from sandbox_chat.words.questions import EN
 
 log = logging.getLogger(__name__)
 
 KIND = "mcp_tool"
-CHOICES = (
-    Choice("once", "o", "run it once"),
-    Choice("session", "s", "always run this tool in this session"),
-    Choice("never", "v", "never run this tool in this session"),
-    Choice("no", "n", "do not run it"),
+CHOICES = tuple(
+    Choice(name, key, EN[f"mcp_tool_{name}"])
+    for name, key in (("once", "o"), ("session", "s"), ("never", "v"), ("no", "n"))
 )
 """What can be answered. What holds for the session does so for this one tool as it is now."""
 LASTING = ("session", "never")
@@ -91,24 +90,25 @@ class Permission:
         try:
             pin = self._held.get(_place(tool)) or _pins(self._pins).get(_place(tool))
         except Damaged as error:
-            return f"The record of what was allowed cannot be read ({error}): {clean(str(self._pins))}"
+            return EN["mcp_tool_unreadable"].format(reason=error, path=clean(str(self._pins)))
         if pin is None:
             self._pin(tool)
             return ""
         if isinstance(pin, Mapping) and pin.get("fingerprint") == tool.fingerprint:
             self._held[_place(tool)] = pin
             return ""
-        return "It is not as it was when it was allowed:\n" + bound(_difference(pin, tool), CHANGE_LIMIT)
+        return f"{EN['mcp_tool_changed']}\n{bound(_difference(pin, tool), CHANGE_LIMIT)}"
 
     def _pin(self, tool: ToolDefinition) -> None:
         self._held[_place(tool)] = {"fingerprint": tool.fingerprint, **_said(tool)}
         try:
-            try:
-                pins = _pins(self._pins)
-            except Damaged:
-                pins = {}
-            pins[_place(tool)] = self._held[_place(tool)]
-            write_json(self._pins, {"pins": pins})
+            with alone(self._pins):  # another program may have pinned another tool meanwhile
+                try:
+                    pins = _pins(self._pins)
+                except Damaged:
+                    pins = {}
+                pins[_place(tool)] = self._held[_place(tool)]
+                write_json(self._pins, {"pins": pins})
         except OSError as error:
             log.warning("what was allowed could not be kept: %s", error.strerror)
 
@@ -156,11 +156,11 @@ def _lines(value: Any) -> list[str]:
 def _question(
     config: ServerConfig, tool: ToolDefinition, arguments: str, call_id: str, changed: str
 ) -> Question:
-    called = f"The server calls it {tool.original!r}." if tool.original != tool.name else ""
+    called = EN["mcp_tool_called"].format(name=repr(tool.original)) if tool.original != tool.name else ""
     detail = "\n".join(part for part in (changed, arguments, called, _where(config)) if part)
     return Question(
         kind=KIND,
-        question=f"Run {tool.name} of the server {clean_line(config.name, 64)}?",
+        question=EN["mcp_tool"].format(tool=tool.name, server=clean_line(config.name, 64)),
         detail=clean(detail),
         choices=CHOICES,
         default="no",
@@ -172,5 +172,7 @@ def _question(
 
 def _where(config: ServerConfig) -> str:
     if config.endpoint is None:
-        return "It runs on this computer, with your rights."
-    return f"It goes to {clean_line(urlsplit(config.endpoint.url).netloc.rpartition('@')[2], 100)}."
+        return EN["mcp_tool_here"]
+    return EN["mcp_tool_there"].format(
+        host=clean_line(urlsplit(config.endpoint.url).netloc.rpartition("@")[2], 100)
+    )

@@ -5,20 +5,27 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+from sandbox_chat.gateway.tools import intricate
 
 SCHEMA_LIMIT = 100_000
 """Characters of the largest schema that is offered."""
 DEPTH_LIMIT = 60
 """How deep a schema may be nested."""
-REFERENCES = 2_000
-"""References that one check follows at most."""
+SECONDS = 0.25
+"""Time of the processor that one check of arguments takes at most."""
+COMPARED = 500
+"""Elements of the longest list that are compared with each other."""
 _COMBINED = ("oneOf", "anyOf", "allOf")
 _DATA = frozenset({"enum", "const", "default", "examples"})
 """Words whose values are data and no schemas."""
 _KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 """Names of arguments that endpoints take."""
+_LEFT = ("pattern", "patternProperties", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "format")
+"""Words of a schema that are left to the server."""
 _VALUE_LIMIT = 300
 """Characters of what a message repeats."""
 
@@ -41,11 +48,14 @@ def offered(schema: Any) -> dict[str, Any]:
     size = len(json.dumps(schema, ensure_ascii=False, default=str))
     if size > SCHEMA_LIMIT:
         raise SchemaError(f"its schema has {size:,} characters, more than {SCHEMA_LIMIT:,}")
+    if intricate(schema):
+        raise SchemaError("its schema has too many parts")
     found = {"type": "object", **schema}
     if found["type"] != "object":
         raise SchemaError("its schema is not one of an object")
+    anchors = set(_anchors(found))
     for reference in _references(found):
-        if not _resolves(reference, found):
+        if not _resolves(reference, found, anchors):
             raise SchemaError(f"its schema refers to {reference[:60]!r}, which is not in it")
     found = _renewed(found)
     _check(found)
@@ -88,16 +98,20 @@ def _references(schema: Any) -> Iterator[str]:
                 yield reference
 
 
-def _resolves(reference: str, schema: Mapping[str, Any]) -> bool:
+def _anchors(schema: Any) -> Iterator[str]:
+    for part in _parts(schema):
+        for word in ("$anchor", "$dynamicAnchor", "$id", "id"):
+            if isinstance(anchor := part.get(word), str):
+                yield anchor
+
+
+def _resolves(reference: str, schema: Mapping[str, Any], anchors: set[str]) -> bool:
     if reference in ("#", "#/"):
         return True
     if not reference.startswith("#"):
         return False
     if not reference.startswith("#/"):
-        anchors = ("$anchor", "$dynamicAnchor", "$id", "id")
-        return any(
-            part.get(word) in (reference, reference[1:]) for part in _parts(schema) for word in anchors
-        )
+        return reference in anchors or reference[1:] in anchors
     from urllib.parse import unquote
 
     at: Any = schema
@@ -105,11 +119,15 @@ def _resolves(reference: str, schema: Mapping[str, Any]) -> bool:
         key = unquote(step).replace("~1", "/").replace("~0", "~")
         if isinstance(at, Mapping) and key in at:
             at = at[key]
-        elif isinstance(at, list) and key.isdigit() and int(key) < len(at):
+        elif isinstance(at, list) and _is_index(key) and int(key) < len(at):
             at = at[int(key)]
         else:
             return False
     return isinstance(at, Mapping | bool)
+
+
+def _is_index(key: str) -> bool:
+    return key.isascii() and key.isdecimal() and len(key) < 6
 
 
 def _renewed(value: Any) -> Any:
@@ -132,15 +150,15 @@ def _renewed(value: Any) -> Any:
 
 
 def _check(schema: Mapping[str, Any]) -> None:
-    from jsonschema import Draft202012Validator
+    from jsonschema import Draft202012Validator, FormatChecker
     from jsonschema.exceptions import SchemaError as Wrong
 
-    try:
-        Draft202012Validator.check_schema(schema)
+    try:  # without formats: patterns are those of JavaScript, which are not all Python's
+        Draft202012Validator.check_schema(schema, format_checker=FormatChecker(()))
     except Wrong as error:
         where = "/".join(str(step) for step in error.absolute_path)
         raise SchemaError(f"its schema is not valid at {where or 'its top'}") from None
-    except (RecursionError, re.error, TypeError, ValueError):
+    except Exception:  # whatever a stranger's schema makes the library do
         raise SchemaError("its schema cannot be read") from None
 
 
@@ -166,53 +184,21 @@ def _flat(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 class _TooMuch(Exception):
-    """A check followed too many references."""
+    """A check took too long."""
 
 
 def wrong_arguments(tool: str, schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
     """Return what is wrong with the arguments of a call, as a sentence for the model; empty when nothing is.
 
-    Patterns are left to the server: they may be written so that a check of them never ends.
+    Patterns are left to the server: they may be written so that a check of them never ends. So is all that takes longer
+    than ``SECONDS``.
     """
-    from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
-    from jsonschema.validators import extend
-    from referencing.exceptions import Unresolvable
 
-    rules = dict(Draft202012Validator.VALIDATORS)
-    follow, names = rules["$ref"], rules["additionalProperties"]
-    left = REFERENCES
-
-    def counted(validator: Any, reference: Any, instance: Any, schema: Any) -> Any:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise _TooMuch
-        return follow(validator, reference, instance, schema)
-
-    def only_names(validator: Any, rule: Any, instance: Any, schema: Any) -> Any:
-        return () if "patternProperties" in schema else names(validator, rule, instance, schema)
-
-    def nothing(*_: Any) -> Any:
-        return ()
-
-    changed: dict[str, Any] = dict.fromkeys(
-        (
-            "pattern",
-            "patternProperties",
-            "unevaluatedProperties",
-            "unevaluatedItems",
-            "$dynamicRef",
-            "format",
-        ),
-        nothing,
-    )
-    changed |= {"$ref": counted, "additionalProperties": only_names}
-    checker = extend(Draft202012Validator, changed)(schema)
     try:
-        error = best_match(checker.iter_errors(arguments))
-    except (_TooMuch, RecursionError, Unresolvable, re.error, TypeError, ValueError):
-        return ""  # what cannot be checked here is checked by the server
+        error = best_match(_checker(schema).iter_errors(arguments))
+    except Exception:  # what cannot be checked here is checked by the server
+        return ""
     if error is None:
         return ""
     where = ".".join(str(step) for step in error.absolute_path)
@@ -222,6 +208,60 @@ def wrong_arguments(tool: str, schema: Mapping[str, Any], arguments: Mapping[str
         f"{place} not as its schema says: {_short(error.message)}. "
         f"Expected is {_short(f'{error.validator}: {expected}')}."
     )
+
+
+def _checker(schema: Mapping[str, Any]) -> Any:
+    """Return what checks arguments against ``schema``: it raises ``_TooMuch`` when it takes too long, and fetches nothing."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
+    from referencing import Registry
+
+    rules = dict(Draft202012Validator.VALIDATORS)
+    end = time.thread_time() + SECONDS
+
+    def look() -> None:
+        if time.thread_time() > end:
+            raise _TooMuch
+
+    def timed(rule: Any) -> Any:
+        def check(*given: Any) -> Any:
+            look()
+            return rule(*given)
+
+        return check
+
+    def only_names(validator: Any, rule: Any, instance: Any, schema: Any) -> Any:
+        return (
+            ()
+            if "patternProperties" in schema
+            else rules["additionalProperties"](validator, rule, instance, schema)
+        )
+
+    def few(validator: Any, rule: Any, instance: Any, schema: Any) -> Any:
+        return () if len(instance) > COMPARED else rules["uniqueItems"](validator, rule, instance, schema)
+
+    def nothing(*_: Any) -> Any:
+        return ()
+
+    changed = dict.fromkeys(_LEFT, nothing) | {"additionalProperties": only_names, "uniqueItems": few}
+    kind: Any = extend(Draft202012Validator, {name: timed(rule) for name, rule in (rules | changed).items()})
+    descend, evolve = kind.descend, kind.evolve
+
+    def timed_descend(self: Any, *given: Any, **named: Any) -> Any:
+        look()
+        return descend(self, *given, **named)
+
+    def timed_evolve(self: Any, **changes: Any) -> Any:
+        look()
+        part = changes.get("schema")
+        if (
+            isinstance(part, Mapping) and "$schema" in part
+        ):  # it would be checked by the rules of another draft
+            changes["schema"] = {name: value for name, value in part.items() if name != "$schema"}
+        return evolve(self, **changes)
+
+    kind.descend, kind.evolve = timed_descend, timed_evolve
+    return kind(schema, registry=Registry())
 
 
 def _short(text: str) -> str:

@@ -17,6 +17,8 @@ from mcp.types.jsonrpc import (
     jsonrpc_message_adapter,
 )
 
+from sandbox_chat.gateway.json_text import whole_characters
+
 OWN = -32099
 """Code of an error that is made here in the place of an answer. Its message is a sentence."""
 DEPTH = 100
@@ -32,7 +34,7 @@ _LAST = re.compile(rf'{_ID}\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}}\s*\Z')
 def read_message(line: bytes) -> JSONRPCMessage | None:
     """Return the message of a line; ``None`` when it is none. Raises nothing.
 
-    Broken characters are replaced, and what is nested too deep is left out. An answer that is not one of the protocol
+    Broken and half characters are replaced, and what is nested too deep is left out. An answer that is not one of the protocol
     comes as an error with its id.
     """
     if not line.lstrip().startswith(b"{"):
@@ -41,7 +43,7 @@ def read_message(line: bytes) -> JSONRPCMessage | None:
         return jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
         pass
-    text = line.decode("utf-8", "replace")
+    text = whole_characters(line.decode("utf-8", "replace"))
     try:
         found = json.loads(shallow(text))
     except (ValueError, RecursionError):

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from sandbox_chat.mcp.checks import name_problem
 from sandbox_chat.mcp.config import look, own_path, program_problem, similar
-from sandbox_chat.mcp.entry import LONGEST_CALL, SHOWN_LIMIT, Entry, read_entry
+from sandbox_chat.mcp.entry import LONGEST_CALL, Entry, read_entry
 from sandbox_chat.mcp.server_file import change, read
 from sandbox_chat.mcp_face.credentials import warn_of_credentials
-from sandbox_chat.mcp_face.said import say, show, tell
+from sandbox_chat.mcp_face.foreign import fit_to_judge, show_foreign
+from sandbox_chat.mcp_face.said import reach_of, risk_of, say, show, status_of, tell
 from sandbox_chat.settings import ConfigError, Settings
 from sandbox_chat.text import clean_line
 from sandbox_chat.words import tr
@@ -42,6 +43,8 @@ def add(settings: Settings, options: argparse.Namespace, environ: Mapping[str, s
         return _add_of_catalogue(settings, options, path, environ, folder)
     raw = _of_command(options, folder) if options.server_command else _of_url(options)
     entry = _checked(name, raw, path)
+    if not entry.unset(environ):
+        entry.config(environ)  # what is wrong with it is said before it is written
     warn_of_credentials(settings, entry)
     _write(path, {name: raw}, force=options.force)
     show(tr("mcp_face.added", name=name, path=path))
@@ -223,7 +226,7 @@ def _take_over(settings: Settings, options: argparse.Namespace, path: Path, fold
             )
         warnings: list[str] = []
         try:
-            entry = _fit_to_judge(read_entry(name, file.servers[name], source, warnings))
+            entry = fit_to_judge(read_entry(name, file.servers[name], source, warnings))
             _check_free(name, path, force=options.force)
         except ConfigError as error:
             if options.names:
@@ -238,7 +241,7 @@ def _take_over(settings: Settings, options: argparse.Namespace, path: Path, fold
         show(tr("mcp_face.nothing_added"))
         return FAILED
     for entry in entries:
-        _show_foreign(entry, chosen[entry.name], listed.get(entry.catalogue))
+        show_foreign(entry, chosen[entry.name], listed.get(entry.catalogue))
     if not _agreed(len(entries), yes=options.yes):
         return FAILED
     _write(path, chosen, force=options.force)
@@ -268,17 +271,6 @@ def _is_relative(word: str, folder: Path) -> bool:
         return bool(word) and not word.startswith((*_WHOLE, "-")) and (folder / word).exists()
     except (OSError, ValueError):
         return False
-
-
-def _fit_to_judge(entry: Entry) -> Entry:
-    """Refuse what nobody could look through before agreeing to it."""
-    words = (*entry.command, entry.url, *entry.env.values(), *entry.headers.values())
-    if sum(len(word) + 1 for word in words) > SHOWN_LIMIT:
-        raise ConfigError(
-            f"What the server {entry.name} in {entry.path} runs is longer than {SHOWN_LIMIT:,} characters, too long to be judged by "
-            "eye. If you know it, add it by hand."
-        )
-    return entry
 
 
 # --- properties and names ----------------------------------------------------------------------
@@ -341,7 +333,9 @@ def _check_free(name: str, path: Path, *, force: bool) -> None:
 
 def _checked(name: str, raw: Mapping[str, Any], path: Path) -> Entry:
     """Return what a new server is when it is read back. Raises ``ConfigError`` when it is wrong."""
-    return read_entry(name, raw, path, [])
+    entry = read_entry(name, raw, path, [])
+    entry.check_variables()
+    return entry
 
 
 # --- showing, asking, writing ----------------------------------------------------------------------------
@@ -351,23 +345,10 @@ def _show_entry(entry: CatalogEntry, raw: Mapping[str, Any]) -> None:
     show(tr("mcp_face.about.what", name=entry.name, what=f"{entry.title}. {entry.about}"))
     show(tr("mcp_face.about.runs", how=f"{entry.registry} {entry.package} {entry.version}"))
     if entry.reaches:
-        show(tr("mcp_face.about.reaches", reach=", ".join(entry.reaches)))
-    show(tr("mcp_face.about.risk", risk=entry.risk))
-    successor = f"; {tr('mcp_face.successor', name=entry.successor)}" if entry.successor else ""
-    show(tr("mcp_face.about.status", status=entry.status + successor))
+        show(tr("mcp_face.about.reaches", reach=reach_of(entry)))
+    show(tr("mcp_face.about.risk", risk=risk_of(entry)))
+    show(tr("mcp_face.about.status", status=status_of(entry)))
     if given := raw.get("env"):
-        show(tr("mcp_face.about.gets", given=", ".join(given)))
-
-
-def _show_foreign(entry: Entry, raw: Mapping[str, Any], listed: CatalogEntry | None) -> None:
-    """Show what a server of another file would run: the whole of it, but for credentials."""
-    show(f"{entry.name}:")
-    show(tr("mcp_face.about.speaks" if entry.url else "mcp_face.about.runs", how=entry.how()))
-    if raw.get("cwd"):
-        show(tr("mcp_face.about.folder", folder=clean_line(str(raw["cwd"]), 500)))
-    if listed is not None:
-        show(tr("mcp_face.about.risk", risk=listed.risk))
-    if given := entry.given():
         show(tr("mcp_face.about.gets", given=", ".join(given)))
 
 

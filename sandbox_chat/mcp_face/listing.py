@@ -12,7 +12,7 @@ from typing import Any
 from sandbox_chat.mcp.config import CATALOGUE, Known, fault_of, look, not_taken
 from sandbox_chat.mcp.entry import Entry
 from sandbox_chat.mcp.variables import masked
-from sandbox_chat.mcp_face.said import cells, padded, say
+from sandbox_chat.mcp_face.said import cells, padded, risk_of, say
 from sandbox_chat.settings import ConfigError, Settings
 from sandbox_chat.text import clean, clean_line
 from sandbox_chat.words import tr
@@ -79,10 +79,11 @@ def _notes(known: Known, settings: Settings, environ: Mapping[str, str]) -> Iter
     if known.problem:
         yield clean_line(settings.scrub(known.problem), 600)
     if known.listed is not None:
-        successor = (
-            f" {tr('mcp_face.successor', name=known.listed.successor)}" if known.listed.successor else ""
-        )
-        yield clean_line(f"{known.listed.status}. {known.listed.risk}{successor}", 600)
+        status, risk = tr(f"mcp_face.status.{known.listed.status}"), risk_of(known.listed)
+        if successor := known.listed.successor:
+            yield clean_line(tr("mcp_face.note_replaced", status=status, risk=risk, name=successor), 600)
+        else:
+            yield clean_line(tr("mcp_face.note", status=status, risk=risk), 600)
     if needs := missing(known, environ):
         yield tr("mcp_face.needs", names=", ".join(needs))
     elif known.on and not known.problem and (problem := fault_of(known, environ, settings.data_path)):

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from sandbox_chat.settings import Settings
 from sandbox_chat.text import clean
+from sandbox_chat.words import tr
+
+if TYPE_CHECKING:
+    from sandbox_chat.mcp.catalog import CatalogEntry
 
 
 def show(text: str) -> None:
@@ -25,6 +30,24 @@ def tell(settings: Settings, line: str) -> None:
     """Write a line of what another program says."""
     sys.stderr.write(f"  {clean(settings.scrub(line))}\n")
     sys.stderr.flush()
+
+
+def risk_of(entry: CatalogEntry) -> str:
+    """Return what a server of the catalogue can do to the machine, in the language that is set."""
+    from sandbox_chat.words.risks import EN
+
+    return tr(f"risks.{entry.name}") if EN.get(entry.name) == entry.risk else entry.risk
+
+
+def reach_of(entry: CatalogEntry) -> str:
+    """Return the kinds of things that a server of the catalogue can reach, in the language that is set."""
+    return tr("mcp_face.comma").join(tr(f"mcp_face.reach.{word}") for word in entry.reaches)
+
+
+def status_of(entry: CatalogEntry) -> str:
+    """Return whether a server of the catalogue is kept up, and what replaces it, in the language that is set."""
+    status = tr(f"mcp_face.status.{entry.status}")
+    return tr("mcp_face.replaced", status=status, name=entry.successor) if entry.successor else status
 
 
 def cells(text: str) -> int:

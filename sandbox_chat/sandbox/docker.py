@@ -129,18 +129,7 @@ class DockerSandbox(GuestSandbox):
         ]
         first = box(self.settings)
         try:
-            # In a session of its own: Ctrl-C at the terminal is for the chat, and so no signal reaches it. When
-            # this process ends in whatever way, its input ends, and it sees the container off.
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                env=docker_program.environ(),
-                cwd="/",
-                start_new_session=True,
-            )
+            process = docker_program.hold(command)  # when its input ends, it sees the container off
         except OSError as error:
             raise SandboxUnavailable(
                 f"{program} cannot be run: {error.strerror}. {docker_program.INSTEAD}"

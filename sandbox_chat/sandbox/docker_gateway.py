@@ -59,16 +59,7 @@ def open_gateway(settings: Settings, container: str, filters: Mapping[str, str])
     program = docker_program.find(settings)
     command = [program, "exec", "--interactive", container, "python3", "-s", "-P", "-X", "utf8", "-c", LOADER]
     try:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            env=docker_program.environ(),
-            cwd="/",
-            start_new_session=True,
-        )
+        process = docker_program.hold(command)
     except OSError as error:
         raise GatewayFailed(f"{program} cannot be run: {error.strerror}.") from None
     held = _Held(process)

@@ -131,6 +131,24 @@ def call(settings: Settings, arguments: Sequence[str], *, timeout: float = CALL_
     return Answer(process.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
 
 
+def hold(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start the program as one whose three streams are held here, without buffers. Raises ``OSError``.
+
+    It has a session of its own: Ctrl-C at the terminal is for the chat, and so no signal reaches it. When this process
+    ends in whatever way, its input ends.
+    """
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        env=environ(),
+        cwd="/",
+        start_new_session=True,
+    )
+
+
 def end_group(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
     """Kill a process, which has a session of its own, if it still runs, and all that it has started there."""
     running = process.poll() is None

@@ -6,6 +6,7 @@ code could get out by writing there.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -85,12 +86,12 @@ def _guarded(settings: Settings) -> list[tuple[str, Path]]:
         ("this program's data", settings.data_path),
         ("this program's cache", settings.cache_path),
         ("this program's configuration", config_path(os.environ).parent),
-        # Settings are read from .env there, at every start.
-        ("the working folder", Path.cwd()),
         ("this program's own files", Path(__file__).parents[1]),
         ("an installed Python", sys.prefix),
         ("an installed Python", sys.base_prefix),
     ]
+    with contextlib.suppress(OSError):  # it is gone
+        places.append(("the working folder", Path.cwd()))  # settings are read from .env there, at every start
     if settings.sandbox_python is not None:
         places.append(("an installed Python", Path(os.path.realpath(settings.sandbox_python)).parents[1]))
         places.append(("an installed Python", settings.sandbox_python.expanduser().absolute().parents[1]))

@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -46,7 +46,7 @@ from sandbox_chat.ui.rest import Collector
 from sandbox_chat.ui.screens.chat import ChatScreen
 from sandbox_chat.ui.switching import Switching
 from sandbox_chat.ui.themes import after, name_of, themes
-from sandbox_chat.ui.tokens import written
+from sandbox_chat.ui.tokens import Part
 from sandbox_chat.words import tr
 
 if TYPE_CHECKING:
@@ -195,7 +195,6 @@ class ChatApp(Switching, OpensSessions, GuardedApp, CaretApp, QuietFailure, inhe
         self.run_worker(asyncio.to_thread(self.prompts.load), exit_on_error=False)
         self.chat_screen.composer.keep = self.drafts.save
         self.run_worker(self._take_draft(), exit_on_error=False)
-        self.run_worker(self.chat_screen.take_left(self.keeping, self._resume), exit_on_error=False)
         self.images.connect(self.chat_screen.transcript)
         if self._ask:
             self._welcome()
@@ -214,11 +213,15 @@ class ChatApp(Switching, OpensSessions, GuardedApp, CaretApp, QuietFailure, inhe
 
     async def _take_draft(self) -> None:
         """Offer the prompt that was not sent when the program last ended without a chance to keep it."""
-        for number, parts in enumerate(await asyncio.to_thread(self.drafts.recover)):
-            if number == 0 and self.chat_screen.composer.offer(parts):
-                self._say(tr("composer.draft_back"))
-            else:
-                self.prompts.add("".join(map(written, parts)))
+
+        def offer(parts: Sequence[Part]) -> bool:
+            composer = self.chat_screen.composer
+            taken = composer.offer(parts)
+            composer.keep_now()
+            return taken
+
+        if await self.drafts.bring(offer, self.prompts):
+            self._say(tr("composer.draft_back"))
 
     def _not_kept(self, problem: str) -> None:
         """The history or the draft cannot be read or written; called on the thread that found out."""
@@ -254,6 +257,9 @@ class ChatApp(Switching, OpensSessions, GuardedApp, CaretApp, QuietFailure, inhe
         assert self.chat.engine is not None
         if self.chat_screen.composer.at_work:
             self.chat.typing()
+        if not self.opening:  # what waits in a session stays there when it is copied or only looked at
+            left = self.chat_screen.take_left(self.keeping, self._resume)
+            self.run_worker(left, exit_on_error=False)
         self.chat.engine.start()
         self.chat_screen.update_state()
         self._collector.begin()
@@ -380,6 +386,7 @@ class ChatApp(Switching, OpensSessions, GuardedApp, CaretApp, QuietFailure, inhe
             return
         self._leaving = True
         with contextlib.suppress(Exception):  # what is unsent is kept if it can be; leaving goes on
+            self.chat.leave()
             self.chat_screen.leave_edit(keep=True)
             self.keeping.freeze()
             composer = self.chat_screen.composer

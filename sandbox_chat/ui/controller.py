@@ -146,6 +146,7 @@ class Chat:
         self._early_files: list[tuple[str, str]] = []
         self._prestarted = False
         self._over = False
+        self._leaving = False
         self._stop_asked = False
         self._after_stop = False  # a prompt was given since: it goes on by itself
 
@@ -192,6 +193,11 @@ class Chat:
         early, self._early = self._early, []
         for prompt in early:
             self._send(prompt)
+        self._changed()  # what waits does so in this session, whose id is known now
+
+    def leave(self) -> None:
+        """The session is about to be left: nothing that waits goes out any more."""
+        self._leaving = True
 
     def submit(self, text: str, parts: Sequence[Part] = ()) -> bool:
         """Take a prompt; ``parts`` are how it stands in the composer, with the files to be attached.
@@ -268,6 +274,10 @@ class Chat:
             self.engine.set_model(name)
             self.state.model = from_name(name)
 
+    def model(self, settings: Settings) -> str:
+        """Return the model from the next turn on, as in the settings; empty: the agent's own."""
+        return self.state.model if self.state.session_id else settings.model
+
     def effort(self, settings: Settings) -> str:
         """Return the effort from the next turn on, as in the settings; empty: the agent's own."""
         return self.state.effort if self.state.controlled else settings.effort
@@ -284,15 +294,17 @@ class Chat:
     def retry(self) -> bool:
         """Send the last prompt again. Returns false when there is none, or a turn runs.
 
-        Where it was given back and waits, that is the one that goes on.
+        Where it was given back and waits, that is the one that goes on; others that an earlier run left do not.
         """
         prompts = (turn.prompt for turn in reversed(self.state.turns))
         prompt = next((each for each in prompts if not is_order(each)), "")
         if self.busy or not prompt:
             return False
-        first = next(iter(self.queue), None)
-        if first is not None and first.text == prompt:
-            return self.resume_waiting()
+        first, due = next(iter(self.queue), None), next((each for each in self.queue if not each.left), None)
+        back = next((each for each in (due, first) if each is not None and each.text == prompt), None)
+        if back is not None:
+            self.queue.release(back.id)
+            return self.resume_waiting(left=False)
         if self.over_budget:
             return self.submit(prompt) or True
         self._send(Prompt(prompt))
@@ -400,7 +412,7 @@ class Chat:
         if self.queue.due and not self.queue.held and not self.busy and self.over_budget:
             self.queue.hold(tr("budget.held"))
             self.held_for_budget = True
-        prompt = None if self.busy or self._over else self.queue.take()
+        prompt = None if self.busy or self._over or self._leaving else self.queue.take()
         if prompt is None:
             return False
         self._send(prompt)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sandbox_chat.text import clean
+from sandbox_chat.ui.history import History
 from sandbox_chat.ui.own_file import OwnFile
-from sandbox_chat.ui.tokens import Part
+from sandbox_chat.ui.tokens import Part, written
 from sandbox_chat.words import tr
 
 
@@ -46,8 +48,21 @@ class Drafts(OwnFile[Sequence[Part]]):
     def _nothing(self) -> Sequence[Part]:
         return ()
 
-    def recover(self) -> list[list[Part]]:
-        """Return the drafts that programs left which are gone, newest first, and remove them. Blocking; never raises."""
-        found = [list(parts) for parts in self.find()]
-        self.let_go(remove=True)
-        return found
+    async def bring(self, offer: Callable[[Sequence[Part]], bool], history: History) -> bool:
+        """Offer the newest draft that programs left which are gone; one that is not taken, and older ones, go into ``history``.
+
+        ``offer`` returns whether it was taken, and saved here. A draft on disk is removed only when another file holds it.
+        Returns whether one was taken.
+        """
+        found = await asyncio.to_thread(self.find)
+        taken = bool(found) and offer(found[0])
+        aside = [(parts, "".join(map(written, parts))) for parts in (found[1:] if taken else found)]
+        for _, text in aside:
+            history.add(text)
+        settled = await asyncio.to_thread(self.settle) and not self.problem
+        wrote = await asyncio.to_thread(history.close)
+        stays = [parts for parts, text in aside if not (wrote and history.keeps(text))]
+        if taken and not settled:
+            stays.append(found[0])
+        await asyncio.to_thread(self.let_go, remove=True, but=stays)
+        return taken

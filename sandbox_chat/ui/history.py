@@ -10,13 +10,18 @@ import contextlib
 import errno
 import json
 import os
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from sandbox_chat.gateway.whole_file import write_whole
 from sandbox_chat.text import clean, clean_line
 from sandbox_chat.ui.trouble import Trouble
 from sandbox_chat.words import tr
+
+if sys.platform != "win32":  # there nobody else is kept out of the file
+    import fcntl
 
 KEEP = 1000
 """Prompts kept; the file is rewritten when it holds twice as many."""
@@ -95,12 +100,7 @@ class History:
         except OSError as error:
             self._fail("composer.history_not_read", error)
             return
-        found: list[str] = []
-        for line in raw.decode("utf-8", "replace").splitlines():
-            with contextlib.suppress(ValueError):
-                entry = json.loads(line)
-                if isinstance(entry, str) and entry.strip():
-                    found.append(clean(entry))
+        found = _entries_of(raw)
         with self._lock:
             self._entries = [*found[-KEEP:], *self._entries]
         if len(found) > 2 * KEEP:
@@ -128,10 +128,11 @@ class History:
         """True when the next run will find ``prompt`` here, after all was written: see ``close``."""
         return not prompt.strip() or (not self.problem and len(prompt) <= ENTRY_LIMIT)
 
-    def close(self, timeout: float = 1.0) -> None:
-        """Wait until what was added is written, for at most about ``timeout`` seconds."""
+    def close(self, timeout: float = 1.0) -> bool:
+        """Wait until what was added is written, for at most about ``timeout`` seconds. Returns false when it is not yet."""
         for writer in self._writers:
             writer.join(timeout)
+        return not any(writer.is_alive() for writer in self._writers)
 
     def back(self, current: str) -> str | None:
         """Return the prompt before the present place, or ``None`` at the oldest. ``current`` is the draft."""
@@ -162,15 +163,12 @@ class History:
         line = json.dumps(prompt) + "\n"
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            handle = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
-            try:
+            with _alone(self.path) as handle:
                 size = os.fstat(handle).st_size
                 if size and os.pread(handle, 1, size - 1) != b"\n":
                     line = "\n" + line  # a full disk cut the line before
                 if os.write(handle, line.encode()) < len(line):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            finally:
-                os.close(handle)
         except OSError as error:
             self._fail("composer.history_not_written", error)
 
@@ -178,17 +176,54 @@ class History:
         self._trouble.met(tr(key, path=clean_line(str(self.path), 500), reason=error.strerror))
 
     def _rewrite(self) -> None:
+        """Cut the file to what is kept of it now: another program may have appended to it, or cut it, since it was read."""
         assert self.path is not None
-        body = "".join(json.dumps(entry) + "\n" for entry in self._entries).encode()
-        temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}")
         try:
-            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            try:
-                os.write(handle, body)
-            finally:
-                os.close(handle)
-            temporary.replace(self.path)
+            with _alone(self.path, wait=False):
+                found = _entries_of(self.path.read_bytes())
+                if len(found) > 2 * KEEP:
+                    body = "".join(json.dumps(entry) + "\n" for entry in found[-KEEP:])
+                    write_whole(self.path, body.encode())
+        except BlockingIOError:
+            return  # a later start cuts it
         except OSError as error:
             self._fail("composer.history_not_written", error)
-            with contextlib.suppress(OSError):
-                temporary.unlink()
+
+
+def _entries_of(raw: bytes) -> list[str]:
+    """Return the prompts of the file's bytes, oldest first, cleaned. What is no prompt is passed over."""
+    found: list[str] = []
+    for line in raw.decode("utf-8", "replace").splitlines():
+        with contextlib.suppress(ValueError, RecursionError):
+            entry = json.loads(line)
+            if isinstance(entry, str) and entry.strip():
+                found.append(clean(entry))
+    return found
+
+
+@contextlib.contextmanager
+def _alone(path: Path, *, wait: bool = True) -> Iterator[int]:
+    """Open the file for appending, or make it, while nobody else writes it. Blocking; raises ``OSError``.
+
+    Without ``wait`` it raises ``BlockingIOError`` when somebody does. Where there are no locks it is only opened.
+    """
+    same = False
+    while not same:
+        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            _lock(handle, wait=wait)
+            with contextlib.suppress(FileNotFoundError):  # another one may have been put in its place
+                same = os.path.samestat(path.stat(), os.fstat(handle))
+            if same:
+                yield handle
+        finally:
+            os.close(handle)
+
+
+def _lock(handle: int, *, wait: bool) -> None:
+    if sys.platform != "win32":
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno == errno.EWOULDBLOCK:
+                raise

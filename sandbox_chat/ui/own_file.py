@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -25,7 +25,7 @@ if sys.platform != "win32":  # there it is kept, but not found again
 T = TypeVar("T")
 
 BYTES_LIMIT = 64_000_000
-"""Bytes of the largest file that is read back."""
+"""Bytes of the largest file that is read back; a larger one stays where it is."""
 
 
 class OwnFile(Generic[T]):
@@ -47,7 +47,8 @@ class OwnFile(Generic[T]):
         self._writer: threading.Thread | None = None
         self._writing = False
         self._closed = False
-        self._found: list[tuple[int, Path]] = []
+        self._finding = threading.Lock()
+        self._found: list[tuple[int, Path, T]] = []
         self._holds = False
 
     def encode(self, value: T) -> Any:
@@ -167,14 +168,17 @@ class OwnFile(Generic[T]):
     def find(self, wanted: Callable[[T], bool] = lambda value: True) -> list[T]:
         """Return what programs left that are gone, newest first, and hold it until ``let_go``. Blocking; never raises.
 
-        What ``wanted`` says no to stays where it is; what cannot be read is removed.
+        What ``wanted`` says no to stays where it is, and so does what cannot be read now, or is too large; what is
+        damaged is removed. Nothing is found any more after ``close``.
         """
         if sys.platform == "win32":
             return []
         found: list[tuple[float, T]] = []
-        with contextlib.suppress(OSError):
+        with self._finding, contextlib.suppress(OSError):
             for lock in list(self.folder.glob("*.lock")):
-                if lock.stem != self._stem and all(lock != held for _, held in self._found):
+                if self._closed:
+                    break
+                if lock.stem != self._stem and all(lock != held for _, held, _ in self._found):
                     with contextlib.suppress(OSError):
                         self._take(lock, wanted, found)
         found.sort(key=lambda item: item[0], reverse=True)
@@ -190,29 +194,34 @@ class OwnFile(Generic[T]):
             value: T | None = None
             with contextlib.suppress(FileNotFoundError):
                 info = kept.stat()
-                value = self._read(kept) if info.st_size <= BYTES_LIMIT else None
+                if info.st_size > BYTES_LIMIT:
+                    return
+                value = self._read(kept)
             if not value:
                 _remove(lock)
             elif wanted(value):
                 found.append((info.st_mtime, value))
-                self._found.append((fd, lock))
+                self._found.append((fd, lock, value))
                 fd = -1
         finally:
             if fd >= 0:
                 os.close(fd)
 
     def _read(self, path: Path) -> T | None:
+        """Return what a file holds; ``None`` for a damaged one. Raises ``OSError``: then nobody knows what it holds."""
+        body = path.read_bytes()
         try:
-            return self.decode(json.loads(path.read_bytes()))
-        except (OSError, ValueError, TypeError, KeyError):
+            return self.decode(json.loads(body))
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             return None
 
-    def let_go(self, *, remove: bool) -> None:
-        """Remove what was found, or leave it to be found again."""
-        found, self._found = self._found, []
-        for fd, lock in found:
+    def let_go(self, *, remove: bool, but: Sequence[T] = ()) -> None:
+        """Remove what was found, all ``but`` these, or leave it to be found again."""
+        with self._finding:
+            found, self._found = self._found, []
+        for fd, lock, value in found:
             with contextlib.suppress(OSError):
-                if remove:
+                if remove and all(value is not each for each in but):
                     _remove(lock)
             os.close(fd)
 

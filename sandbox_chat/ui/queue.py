@@ -165,6 +165,13 @@ class Queue:
             self._prompts = [replace(prompt, left=False) for prompt in self._prompts]
         self._tell()
 
+    def release(self, prompt_id: str) -> None:
+        """Let one prompt that an earlier run left go on as if this run had been given it."""
+        place = self.place(prompt_id)
+        if place >= 0 and self._prompts[place].left:
+            self._prompts[place] = replace(self._prompts[place], left=False)
+            self._tell()
+
     def _tell(self) -> None:
         self.revision += 1
         self._changed()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from sandbox_chat import events as ev
+from sandbox_chat import questions
 from sandbox_chat.allowed import Allowed
 from sandbox_chat.phases import Machine, Phase
 from sandbox_chat.text import clean_line
@@ -40,12 +41,12 @@ class ChatState:
     effort: str = ""
     thinking: str = ""
     controlled: bool = False
-    """The user chose model, effort or thinking in this session."""
+    """The user chose model, effort or thinking in this session; those of an earlier run are told anew if they go on."""
     sandbox_kind: str = ""
     demo: bool = False
     title: str = ""
     made_title: str = ""
-    """The title made from the first prompt, which stands while the user gives no other."""
+    """The title made from the first prompt, or for a branch, which stands while the user gives no other."""
     renamed: bool = False
     agent: str = ""
     agent_text: str = ""
@@ -200,13 +201,14 @@ class ChatState:
             case ev.Progress():
                 self._progress(event)
             case ev.ApprovalRequested():
-                self.allowed.take(event)
-                self.questions[event.approval_id] = event
+                asked = questions.shown(event)
+                self.allowed.take(asked)
+                self.questions[event.approval_id] = asked
                 self._touch_call(event.tool_use_id)
             case ev.ApprovalAnswered():
                 self.allowed.take(event)
-                if asked := self.questions.pop(event.approval_id, None):
-                    self._touch_call(asked.tool_use_id)
+                if over := self.questions.pop(event.approval_id, None):
+                    self._touch_call(over.tool_use_id)
             case ev.ApprovalForgotten():
                 self.allowed.take(event)
             case ev.Attached():
@@ -230,6 +232,9 @@ class ChatState:
             case ev.SessionRenamed():
                 title = clean_line(event.title, TITLE_LIMIT)
                 self.renamed, self.title = bool(title), title or self.made_title
+            case ev.SessionForked():
+                self.made_title = clean_line(event.title, TITLE_LIMIT) or self.made_title
+                self.title = self.title if self.renamed else self.made_title
             case ev.SessionStarted():
                 self.allowed.take(event)
                 self._session_started(event)
@@ -357,7 +362,8 @@ class ChatState:
     def _session_started(self, event: ev.SessionStarted) -> None:
         self._settle()
         self.session_id = event.session_id
-        self.model = event.model
+        self.model, self.effort, self.thinking = event.model, "", ""
+        self.controlled = False
         self.sandbox_kind = event.sandbox
         self.demo = event.demo
         self.agent, self.agent_text = "connecting", ""

@@ -84,7 +84,7 @@ class Switching(App[Any]):
     def open_session(self, session_id: str | None, turn: int | None = None) -> None:
         """Leave the present session and go on with another one; ``None`` begins a new one. Returns at once.
 
-        ``turn`` (from 1) is scrolled to. While a turn runs, the user is asked first. A session that cannot be opened,
+        ``turn`` (from 1) is scrolled to. While a turn runs, or when one began meanwhile, the user is asked. A session that cannot be opened,
         because another program has it or it is gone, is said, and the present one goes on. The draft stays; prompts
         that wait stay with the session that is left, and come back with it.
         """
@@ -99,7 +99,8 @@ class Switching(App[Any]):
                 await self._uncover()
                 self._go_to(turn)
                 return
-            if (self.chat.busy or self.chat.state.attaching) and not await self._sure():
+            asked = self._at_work
+            if asked and not await self._sure():
                 return
             try:
                 if session_id in self.former:  # it was left a moment ago, and still closes
@@ -108,13 +109,23 @@ class Switching(App[Any]):
             except Exception as error:
                 self._refused(error)
                 return
-            if self._leaving:
-                await asyncio.to_thread(engine.close)
+            goes = False
+            try:  # a turn may have begun meanwhile
+                goes = not self._leaving and (asked or not self._at_work or await self._sure())
+                goes = goes and not self._leaving  # it may have been left while it was asked
+            finally:
+                if not goes:
+                    await asyncio.to_thread(engine.close)
+            if not goes:
                 return
             await self._replace(engine, gate, session_id)
             self._go_to(turn)
         finally:
             self._switching = False
+
+    @property
+    def _at_work(self) -> bool:
+        return self.chat.busy or bool(self.chat.state.attaching)
 
     async def _sure(self) -> bool:
         from sandbox_chat.ui.screens.confirm import ConfirmScreen
@@ -134,6 +145,7 @@ class Switching(App[Any]):
     async def _replace(self, engine: EngineLike, gate: Gate, session_id: str | None) -> None:
         left, kept = self._shown_chat(), self.keeping
         waiting = len(self.chat.queue)
+        self.chat.leave()
         old, before, draft = self.chat.engine, left.composer, self._take_draft_of(left)
         kept.freeze()
         if self._gate is not None:

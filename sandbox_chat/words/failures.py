@@ -70,6 +70,8 @@ EN = {
     # The agent's program.
     "title_cli_missing": "Agent's program missing",
     "cli_missing": "The installed claude-agent-sdk has no CLI for this system ({system}), and no claude was found on the PATH. Install it again with: pip install --force-reinstall claude-agent-sdk",
+    "title_folder_gone": "Working folder gone",
+    "folder_gone": "The agent is to read the working folder (SANDBOX_CHAT_LOCAL_TOOLS), and that no longer exists. Start the program again in another folder and go on with --resume.",
     "title_cli_failed": "Agent's program not started",
     "cli_failed": "The agent's program could not be started.{said} Send the prompt again; if it stays, run: sandbox-chat doctor",
     "title_cli_slow": "Agent's program not started",
@@ -174,6 +176,8 @@ ZH = {
     "empty": "{Where} 还没有给出内容就结束了回答。请重新发送提示；如果一直如此，请查看服务器的日志。",
     "title_cli_missing": "缺少智能体程序",
     "cli_missing": "已安装的 claude-agent-sdk 没有适用于此系统（{system}）的 CLI，PATH 中也没有 claude。请重新安装：pip install --force-reinstall claude-agent-sdk",
+    "title_folder_gone": "工作文件夹已不存在",
+    "folder_gone": "智能体需要读取工作文件夹（SANDBOX_CHAT_LOCAL_TOOLS），但它已不存在。请在另一个文件夹中重新启动程序，并用 --resume 继续。",
     "title_cli_failed": "智能体程序未启动",
     "cli_failed": "无法启动智能体程序。{said}请重新发送提示；如果一直如此，请运行：sandbox-chat doctor",
     "title_cli_slow": "智能体程序未启动",

@@ -25,6 +25,7 @@ EN = {
     "stopping": "Stopping the turn. Ctrl+C once more quits.",
     "silent": "Nothing has come for a while. Ctrl+C stops the turn.",
     "pasted": "{lines} lines are in the prompt. Enter alone sends them, /clear drops them.",
+    "kept": "Typed before a question came, so it is in the prompt now: {text} Enter alone sends it, /clear drops it.",
     "cleared": "The prompt is empty.",
     "help": """\
 Type a prompt and press Enter. A backslash at the end of a line goes on in the next one.
@@ -105,6 +106,7 @@ ZH = {
     "stopping": "正在停止本轮次。再按一次 Ctrl+C 即退出。",
     "silent": "已有一段时间没有动静。按 Ctrl+C 停止本轮次。",
     "pasted": "提示中已有 {lines} 行。直接按回车发送，/clear 放弃。",
+    "kept": "在提问之前键入的内容已放入提示：{text} 直接按回车发送，/clear 放弃。",
     "cleared": "提示已清空。",
     "help": """\
 键入提示后按回车。行末的反斜杠表示下一行继续。

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.agent import KNOWN_MODEL, Chat, chat
@@ -14,7 +15,7 @@ from support.scripted import serve, text
 from sandbox_chat import events as ev
 from sandbox_chat.engine import Engine
 from sandbox_chat.phases import Machine
-from sandbox_chat.settings import Secret, Settings
+from sandbox_chat.settings import COMMAND_LINE, Secret, Settings
 
 
 def said(chat: Chat | Running) -> str:
@@ -48,6 +49,39 @@ async def test_effort_and_thinking_count_from_the_next_turn_on(tmp_path: Path) -
         assert phase(c) == "idle"
 
 
+def test_model_and_effort_go_on_in_a_later_run(tmp_path: Path) -> None:
+    """They are in force, and every face is told so."""
+
+    def run(resume: str | None, **settings: Any) -> tuple[str, dict[str, Any], ev.ControlsChanged | None]:
+        with engine(
+            tmp_path,
+            function=lambda request: text("ok"),
+            resume=resume,
+            sandbox="off",
+            model=KNOWN_MODEL,
+            **settings,
+        ) as chat:
+            if resume is None:
+                chat.engine.set_controls(model="claude-opus-5", effort="low")
+            chat.ask("hello")
+            kinds = [event.type for event in chat.events[:2]]
+            told = chat.of(ev.ControlsChanged)
+            assert kinds[0] == "session_started" and (
+                not resume or not told or kinds[1] == "controls_changed"
+            )
+        assert phase(chat) == "dead"
+        return chat.engine.session_id, chat.server.requests[-1].body, told[-1] if told else None
+
+    session, _, _ = run(None)
+    for _ in range(2):
+        _, body, told = run(session)
+        assert (body["model"], body["output_config"]["effort"]) == ("claude-opus-5", "low")
+        assert told is not None and (told.model, told.effort) == ("claude-opus-5", "low")
+    _, body, told = run(session, origins={"model": COMMAND_LINE})
+    assert body["model"] == KNOWN_MODEL
+    assert told is not None and (told.model, told.effort) == (KNOWN_MODEL, "low")
+
+
 async def test_a_summary_takes_the_place_of_what_was_said(tmp_path: Path) -> None:
     steps = (text("kiwi"), text("<summary>A fruit was named.</summary>"), text("yes"))
     async with chat(*steps, tmp=tmp_path) as c:
@@ -63,6 +97,27 @@ async def test_a_summary_takes_the_place_of_what_was_said(tmp_path: Path) -> Non
         assert "A fruit was named." in said(c) and "kiwi" not in said(c)
         assert last.total_cost_usd and finished.total_cost_usd and last.cost_usd
         assert last.total_cost_usd == pytest.approx(finished.total_cost_usd + last.cost_usd)
+        assert phase(c) == "idle"
+
+
+@pytest.mark.parametrize("wait", [0.0, 0.001, 0.01])
+async def test_a_prompt_that_is_given_while_the_agent_forgets_begins_when_it_has_forgotten(
+    tmp_path: Path, wait: float
+) -> None:
+    async with chat(function=lambda request: text("ok"), tmp=tmp_path) as c:
+        await c.ask("the word is kiwi")
+        forgetting = asyncio.ensure_future(c.session.clear())
+        await asyncio.sleep(0)
+        await asyncio.sleep(wait)
+        assert not forgetting.done()
+        turn_id = await c.send("what is the word?")
+        await forgetting
+        await c.finished(turn_id)
+        kinds = [event.type for event in c.events if isinstance(event, ev.TurnStarted | ev.Cleared)]
+        assert kinds == ["turn_started", "cleared", "turn_started"], (
+            "so a branch from that turn has forgotten too"
+        )
+        assert "kiwi" not in said(c)
         assert phase(c) == "idle"
 
 

@@ -7,6 +7,7 @@ import gzip
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import httpx2
 import pytest
 from support.http_mcp import TOKEN, HttpServer, http_server
 from support.mcp_host import Hosted, hosted
@@ -80,6 +81,64 @@ async def test_one_that_was_started_anew_in_between_gets_the_call(tmp_path: Path
         with http_server(port=server.port):
             await add(h, 2, 3)
             assert len(h.questions) == 2
+
+
+@pytest.fixture
+def away(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[str]]:
+    """Texts of the requests for which no connection is made, each once, and what was asked."""
+    refused: list[str] = []
+    asked: list[str] = []
+    send = httpx2.AsyncHTTPTransport.handle_async_request
+
+    async def handle(self: httpx2.AsyncHTTPTransport, request: httpx2.Request) -> httpx2.Response:
+        words = request.content.decode() if request.method == "POST" else ""
+        asked.append(words)
+        for each in refused:
+            if each in words:
+                refused.remove(each)
+                raise httpx2.ConnectError("refused")
+        return await send(self, request)
+
+    monkeypatch.setattr(httpx2.AsyncHTTPTransport, "handle_async_request", handle)
+    return refused, asked
+
+
+async def test_only_the_call_that_was_not_sent_is_made_again(
+    tmp_path: Path, away: tuple[list[str], list[str]]
+) -> None:
+    refused, asked = away
+    with http_server() as server:
+        async with hosted(tmp_path, at(server), allow=("web/*",)) as h:
+            await add(h, 1, 2)
+            refused.append("tools/call")
+            await add(h, 2, 3)
+            assert refused == []
+            waiting = asyncio.ensure_future(h.call("wait", "web"))
+            await h.until(lambda: any('"wait"' in words for words in asked))
+            refused.append('"add"')
+            await add(h, 3, 4)
+            outcome = await waiting
+            assert outcome.is_error and "cannot be reached any more" in outcome.text
+            assert sum('"wait"' in words for words in asked) == 1
+
+
+async def test_a_call_is_not_made_again_because_something_else_was_not_sent(
+    tmp_path: Path, away: tuple[list[str], list[str]]
+) -> None:
+    refused, asked = away
+    with http_server() as server:
+        async with hosted(tmp_path, at(server), allow=("web/*",)) as h:
+            await add(h, 1, 2)
+            waiting = asyncio.ensure_future(h.call("wait", "web"))
+            await h.until(lambda: any('"wait"' in words for words in asked))
+            refused.append("tools/list")
+            managed = h.servers._named("web")
+            assert managed is not None
+            managed._changed()
+            outcome = await waiting
+            assert refused == []
+            assert outcome.is_error and "cannot be reached any more" in outcome.text
+            assert sum('"wait"' in words for words in asked) == 1
 
 
 @pytest.mark.parametrize("json_response", [False, True])

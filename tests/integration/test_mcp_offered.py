@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from support.mcp_host import hosted, way
 
 from sandbox_chat.events import ServerChanged
 from sandbox_chat.mcp import managed
+from sandbox_chat.mcp.base import ServerConfig
 from sandbox_chat.mcp.host import Servers
 from sandbox_chat.settings import Settings
 
@@ -81,6 +83,67 @@ async def test_one_that_failed_comes_with_a_restart(tmp_path: Path) -> None:
         await h.servers.restart("bad")
         assert h.states[-1] == "ready" and changed == ["bad"]
         assert not (await h.call("echo")).is_error
+
+
+async def test_tools_that_change_during_the_start_are_listed_again(tmp_path: Path) -> None:
+    async with hosted(tmp_path, way("changing_early")) as h:
+        assert len(await h.servers.definitions()) == 8
+        await h.until(lambda: len(h.of(ServerChanged)[-1].tools) == 9)
+        assert h.of(ServerChanged)[-1].tools[-1].name == "later"
+
+
+def waits_for(flag: Path) -> ServerConfig:
+    """A good server that starts when there is a file."""
+    script = 'while [ ! -e "$0" ]; do sleep 0.05; done; exec "$@"'
+    good = way("good")
+    return dataclasses.replace(good, command=("/bin/sh", "-c", script, str(flag), *good.command))
+
+
+async def test_a_restart_does_not_take_the_start_from_those_who_wait_for_it(tmp_path: Path) -> None:
+    flag = tmp_path / "go"
+    async with hosted(tmp_path, waits_for(flag)) as h:
+        call = asyncio.ensure_future(h.call("echo", n=1))
+        listed = asyncio.ensure_future(h.servers.definitions())
+        await asyncio.sleep(0.3)
+        restarts = [asyncio.ensure_future(h.servers.restart("bad")) for _ in range(2)]
+        await asyncio.sleep(0.3)
+        assert not call.done() and not listed.done()
+        flag.touch()
+        assert (await call).text == '{"n": 1}'
+        assert len(await listed) == 8
+        await asyncio.gather(*restarts)
+        assert h.states[-1] == "ready"
+
+
+async def test_switching_off_ends_the_wait_for_a_start_with_a_sentence(tmp_path: Path) -> None:
+    changed: list[str] = []
+    flag = tmp_path / "go"
+    async with hosted(tmp_path, waits_for(flag)) as h:
+        h.servers.on_tools = changed.append
+        call = asyncio.ensure_future(h.call("echo", n=1))
+        listed = asyncio.ensure_future(h.servers.definitions())
+        await asyncio.sleep(0.3)
+        await h.servers.switch("bad", False)
+        outcome = await call
+        assert outcome.is_error and not outcome.interrupted and "is switched off" in outcome.text
+        assert await listed == []
+        flag.touch()
+        await h.servers.switch("bad", True)
+        await h.until(lambda: changed)  # it knows what the agent was told
+        assert len(await h.servers.definitions()) == 8
+
+
+async def test_a_caller_that_is_cancelled_while_it_waits_stays_so(tmp_path: Path) -> None:
+    async with hosted(tmp_path, waits_for(tmp_path / "never")) as h:
+        call = asyncio.ensure_future(h.servers.definitions())
+        await asyncio.sleep(0.3)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(call, 5)
+        late = asyncio.ensure_future(h.call("echo", n=1))
+        await asyncio.sleep(0.1)
+        await h.servers.close(2.0)
+        assert "is closed with the session" in (await asyncio.wait_for(late, 5)).text
 
 
 async def test_what_is_told_of_a_server(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,19 @@ from support.serving import INITIALIZE, PATIENCE, Http, http, text_of
 BOTH = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 
 
-def post(server: Http, body: Any = None, **headers: str) -> httpx.Response:
+CALL = {
+    "jsonrpc": "2.0",
+    "id": 5,
+    "method": "tools/call",
+    "params": {"name": "run_code", "arguments": {"code": "1"}},
+}
+DONE = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+def post(server: Http, body: Any = None, query: str = "", **headers: str) -> httpx.Response:
     """One request as it is."""
     return httpx.post(
-        server.url,
+        server.url + query,
         json=INITIALIZE if body is None else body,
         headers={**BOTH, **headers},
         timeout=PATIENCE,
@@ -130,23 +140,62 @@ def test_sessions_are_bounded_and_end_when_they_are_unused(tmp_path: Path) -> No
         right = f"Bearer {server.token}"
         before = len(left())
         ids = [post(server, authorization=right).headers["mcp-session-id"] for _ in range(2)]
-        full = post(server, authorization=right)
-        assert full.status_code == 503 and "SERVE_SESSIONS" in full.text
-        call = {
-            "jsonrpc": "2.0",
-            "id": 5,
-            "method": "tools/call",
-            "params": {"name": "run_code", "arguments": {"code": "1"}},
-        }
-        done = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        with ExitStack() as listening:
+            for each in ids:
+                headers = {**BOTH, "authorization": right, "mcp-session-id": each}
+                answer = httpx.stream("GET", server.url, headers=headers, timeout=PATIENCE)
+                assert listening.enter_context(answer).status_code == 200
+            full = post(server, authorization=right)
+            assert full.status_code == 503 and "SERVE_SESSIONS" in full.text
         for each in ids:
             mine = {"authorization": right, "mcp-session-id": each}
-            assert post(server, done, **mine).status_code == 202
-            assert "success" in post(server, call, **mine).text
+            assert post(server, DONE, **mine).status_code == 202
+            assert "success" in post(server, CALL, **mine).text
         assert len(left()) > before
         assert gone_within(30, lambda: left()[before:]) == []
-        assert post(server, call, authorization=right, **{"mcp-session-id": ids[0]}).status_code == 404
+        assert post(server, CALL, authorization=right, **{"mcp-session-id": ids[0]}).status_code == 404
         assert post(server, authorization=right).status_code == 200
+
+
+def test_clients_that_went_without_a_word_make_room(tmp_path: Path) -> None:
+    with watching_leftovers() as left, http(tmp_path, env={"SANDBOX_CHAT_SERVE_SESSIONS": "2"}) as server:
+        right = f"Bearer {server.token}"
+        before = len(left())
+        ids = []
+        for _ in range(5):
+            begun = post(server, authorization=right)
+            assert begun.status_code == 200
+            ids.append(begun.headers["mcp-session-id"])
+            mine = {"authorization": right, "mcp-session-id": ids[-1]}
+            assert post(server, DONE, **mine).status_code == 202
+            assert "success" in post(server, CALL, **mine).text
+        answers = [post(server, CALL, authorization=right, **{"mcp-session-id": each}) for each in ids]
+        assert [each.status_code for each in answers] == [404, 404, 404, 200, 200]
+        two = len(left()) - before
+        assert post(server, authorization=right).status_code == 200
+        assert gone_within(20, lambda: left()[before + two // 2 :]) == []
+
+
+async def test_the_older_protocols_can_name_a_sandbox_too(tmp_path: Path) -> None:
+    env = {"SANDBOX_CHAT_SERVE_SESSIONS": "2", "SANDBOX_CHAT_SERVE_IDLE": "8"}
+    with watching_leftovers() as left, http(tmp_path, env=env) as server:
+        before = len(left())
+        async with server.client(query="?sandbox=me") as one:
+            assert "[sandbox]" not in text_of(await one.call_tool("run_code", {"code": "kept = 41"}))
+        for _ in range(5):  # clients that go without a word
+            answer = post(server, query="?sandbox=me", authorization=f"Bearer {server.token}")
+            assert answer.status_code == 200
+        async with (
+            server.client(query="?sandbox=me") as one,
+            server.client(query="?sandbox=me", mode="2026-07-28") as newest,
+            server.client(query="?sandbox=you") as other,
+        ):
+            assert "42" in text_of(await one.call_tool("run_code", {"code": "kept + 1"}))
+            assert "42" in text_of(await newest.call_tool("run_code", {"code": "kept + 1"}))
+            assert "NameError" in text_of(await other.call_tool("run_code", {"code": "kept"}))
+        assert gone_within(30, lambda: left()[before:]) == []
+        async with server.client(query="?sandbox=me") as one:
+            assert "NameError" in text_of(await one.call_tool("run_code", {"code": "kept"}))
 
 
 async def test_the_sandbox_that_only_a_name_holds_makes_room(tmp_path: Path) -> None:

@@ -189,6 +189,7 @@ class AppDriver:
         self.again: Counter[str] = Counter()
         self.app: Any = ChatApp(chosen, self._make, resume=resume)
         self.failure: BaseException | None = None
+        self._back: list[str] = []  # what was given back while the next prompt was typed
         self.rows: list[str] = []
         """The rows of the transcript as it was at the end, in a width of its own."""
         self._size = size
@@ -281,8 +282,14 @@ class AppDriver:
             composer = self.app.chat_screen.composer
             for prompt in prompts:
                 composer.focus()
-                composer.post_message(events.Paste(prompt))
-                await self._until(lambda prompt=prompt: prompt in composer.draft)
+                while (
+                    composer.draft != prompt
+                ):  # a user sees what was given back meanwhile, and puts it aside
+                    if composer.draft:
+                        self._back.append(composer.draft.replace(prompt, "", 1))
+                        composer.action_clear_draft()
+                    composer.post_message(events.Paste(prompt))
+                    await self._until(lambda prompt=prompt: prompt in composer.draft)
                 await self._pilot.press("enter")
                 await self._until(lambda: not composer.draft)  # a paste that follows at once is one with it
 
@@ -318,6 +325,8 @@ class AppDriver:
         """See ``Driver``."""
 
         async def work() -> str:
+            if self._back:
+                return self._back.pop(0)
             composer = self.app.chat_screen.composer
             text: str = composer.draft
             if text:

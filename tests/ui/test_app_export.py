@@ -120,12 +120,16 @@ async def test_the_screen_goes_on_while_a_document_is_written(
         record(app, made)
         await typed(pilot, "/export a.md")
         await settled(pilot, begun.is_set)
+        await settled(pilot, lambda: "Exporting the session … 100 %, 1 s" in screen_text(app))
+        await settled(pilot, lambda: "Exporting the session … 100 %, 2 s" in screen_text(app))
         await typed(pilot, "/export b.md")
         await settled(pilot, lambda: "An export is running already." in screen_text(app))
         await typed(pilot, "hello")
         await settled(pilot, lambda: made[0].prompts == ["hello"])
+        assert "Exporting the session …" in screen_text(app)
         hold.set()
         await settled(pilot, lambda: "Exported to" in told(app))
+        assert "Exporting the session" not in screen_text(app)
 
 
 async def test_leaving_stops_an_export(

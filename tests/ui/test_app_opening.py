@@ -12,7 +12,9 @@ from sandbox_chat import events as ev
 from sandbox_chat.journal.errors import SessionInUse
 from sandbox_chat.settings import Settings
 from sandbox_chat.ui.app import ChatApp
+from sandbox_chat.ui.queue import Prompt
 from sandbox_chat.ui.screens.in_use import InUseScreen
+from sandbox_chat.ui.waiting_file import Left, WaitingFile
 
 PAST = [
     ev.TurnStarted(at=START, turn_id="old", prompt="what was asked"),
@@ -131,3 +133,28 @@ async def test_a_copy_that_cannot_be_made_is_said(tmp_path: Path) -> None:
         await pilot.press("enter")
         await settled(pilot, lambda: app.refused is not None)
     assert str(app.refused) == "There is no room for it."
+
+
+@pytest.mark.parametrize("asked", [False, True], ids=["by the command line", "by the question"])
+@pytest.mark.parametrize("way", ["fork", "read_only"])
+async def test_what_waits_in_a_session_stays_there_when_it_is_copied_or_looked_at(
+    tmp_path: Path, way: str, asked: bool
+) -> None:
+    file = WaitingFile(tmp_path / "data/waiting")
+    file.save(Left("old", (Prompt("one"), Prompt("two"))))
+    assert file.settle()
+    file.close(keep=True)
+    make = Elsewhere()
+    app = app_of(tmp_path, make, **({} if asked else {way: True}))
+    async with app.run_test(size=WIDE) as pilot:
+        if asked:
+            await settled(pilot, lambda: isinstance(app.screen, InUseScreen))
+            await pilot.press("f" if way == "fork" else "l")
+        await settled(pilot, lambda: make.made and make.made[0].started)
+        await settled(pilot, lambda: "what was answered" in screen_text(app))
+        await pilot.press("ctrl+t")
+        await pilot.pause(0.2)
+        assert app.chat.waiting == []
+    app.keeping.close()
+    [left] = WaitingFile(tmp_path / "data/waiting").find()
+    assert (left.session_id, [prompt.text for prompt in left.prompts]) == ("old", ["one", "two"])

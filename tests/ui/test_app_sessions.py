@@ -13,10 +13,12 @@ from support.screen import NARROW, WIDE, PlayedEngine, chat_app, screen_text, se
 
 from sandbox_chat.journal import Journal
 from sandbox_chat.journal import search as journal_search
+from sandbox_chat.ui.queue import Prompt
 from sandbox_chat.ui.screens.chat import ChatScreen
 from sandbox_chat.ui.screens.confirm import ConfirmScreen
 from sandbox_chat.ui.screens.rename import RenameScreen
 from sandbox_chat.ui.screens.sessions import SessionsScreen
+from sandbox_chat.ui.waiting_file import Left, WaitingFile
 from sandbox_chat.ui.widgets.session_table import Columns, SessionTable
 
 
@@ -363,3 +365,23 @@ async def test_words_that_come_at_once_are_searched_for(tmp_path: Path, saved: S
             key = {"/": "slash", " ": "space"}.get(character, character)
             app.post_message(events.Key(key, character))
         await settled(pilot, lambda: ids(table) == ["aaa"])
+
+
+async def test_what_waits_elsewhere_goes_with_its_session(tmp_path: Path, saved: Saved) -> None:
+    file = WaitingFile(tmp_path / "data" / "waiting")
+    file.save(Left("ccc", (Prompt("later"),)))
+    assert file.settle()
+    file.close(keep=True)
+    app = chat_app(tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settled(pilot, lambda: "--resume ccc opens that session" in screen_text(app))
+        table = await opened(pilot)
+        await pilot.press("d")
+        await settled(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+        assert "its waiting prompts" in screen_text(app)
+        await pilot.press("y")
+        await settled(pilot, lambda: ids(table) == ["bbb", "aaa"])
+        assert list((tmp_path / "data" / "waiting").iterdir()) == []
+        await pilot.press("escape")
+        await settled(pilot, lambda: isinstance(app.screen, ChatScreen))
+        await settled(pilot, lambda: "--resume ccc" not in screen_text(app))

@@ -60,6 +60,45 @@ async def test_without_a_turn_nothing_is_sent_and_nothing_lost(tmp_path: Path, s
         assert app.screen.composer.text == "/steer and two"
 
 
+async def steer_with_file(pilot: object, app: object) -> None:
+    """Type the command with a file from the list at ``@``."""
+    composer = app.screen.composer  # type: ignore[attr-defined]
+    await pilot.press(*"/steer look at ")  # type: ignore[attr-defined]
+    composer.put(composer.tokens.mention("/w/f.csv", "f.csv", 3))
+    await pilot.press(*" now", "enter")  # type: ignore[attr-defined]
+
+
+async def test_a_file_in_a_typed_command_is_attached(tmp_path: Path) -> None:
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made)
+    async with app.run_test(size=WIDE) as pilot:
+        await ready(pilot, app)
+        await pilot.press(*"one", "enter")
+        await settled(pilot, lambda: app.chat.busy)
+        await steer_with_file(pilot, app)
+        await settled(pilot, lambda: made[0].steers == ["look at @f.csv now"])
+        assert made[0].attached == [("/w/f.csv", "")]
+        assert app.screen.composer.text == ""
+
+
+async def test_a_file_in_a_command_that_came_too_early_is_still_one(tmp_path: Path) -> None:
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made)
+    async with app.run_test(size=WIDE) as pilot:
+        await ready(pilot, app)
+        await steer_with_file(pilot, app)
+        await settled(pilot, lambda: "No turn runs" in screen_text(app))
+        composer = app.screen.composer
+        assert composer.text == "/steer look at @f.csv now"
+        assert [part.kind for part in composer.parts] == ["text", "file", "text"]
+        assert made[0].attached == []
+        app.chat.submit("one")
+        await settled(pilot, lambda: app.chat.state.busy)
+        await pilot.press("enter")
+        await settled(pilot, lambda: made[0].steers == ["look at @f.csv now"])
+        assert made[0].attached == [("/w/f.csv", "")]
+
+
 def test_the_replay_is_equal() -> None:
     events: list[ev.Event] = [
         ev.TurnStarted(turn_id="t", prompt="one"),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.saved import Saved
 from support.screen import START, WIDE, PlayedEngine, chat_app, screen_text, settled, turn_finished
 
 from sandbox_chat import events as ev
@@ -334,3 +335,28 @@ async def test_back_at_once_waits_for_the_end(tmp_path: Path) -> None:
         await idle(pilot, "old")
         assert not said(app, "open in another")
         assert len(made) == 3
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+async def test_a_wrong_id_after_resume_is_said_and_the_chat_goes_on(tmp_path: Path, language: str) -> None:
+    for name in ("aaa", "aab", "bbb"):
+        Saved(tmp_path / "data").session(name, [("a prompt", "x")])
+    made: list[PlayedEngine] = []
+    app = chat_app(tmp_path, made, language=language)
+    async with app.run_test(size=WIDE) as pilot:
+        await settled(pilot, lambda: app.chat.state.phase == "idle")
+        chat = app.chat_screen
+        for given, words in (("zzz", "“zzz”"), ("../x", "“../x”"), ("aa", "aaa, aab")):
+            chat.composer.write_command(f"/resume {given}")
+            await pilot.press("escape", "enter")
+            await settled(pilot, lambda words=words: words in screen_text(app))
+            assert "/sessions" in screen_text(app)
+            assert "sandbox-chat sessions" not in screen_text(app)
+            assert chat.composer.text == f"/resume {given}", "it can be mended"
+            await pilot.press("ctrl+c")
+        assert app.chat_screen is chat
+        assert (len(made), made[0].closes, made[0].prompts) == (1, 0, [])
+        chat.composer.write_command("/resume BB")
+        await pilot.press("escape", "enter")
+        await settled(pilot, lambda: len(made) == 2)
+        assert made[1].session_id == "bbb"

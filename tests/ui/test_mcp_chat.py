@@ -175,7 +175,8 @@ async def test_the_model_is_told_that_a_call_was_refused(tmp_path: Path, served:
         ((), False),
         (("mcp:notes",), True),
         (("mcp:notes/add_note",), True),
-        (("mcp:other",), False),
+        (("mcp:notes/fail",), False),
+        (("mcp:notes/other",), False),
         (("overwrite",), False),
     ],
 )
@@ -204,8 +205,16 @@ def test_without_a_screen_it_is_denied_unless_it_is_allowed(
             assert "did not allow this call" in result.text
             assert "→ do not run it (nobody was asked)" in err
             assert "Allow it with: --allow mcp:notes/add_note" in err
+        assert ("warning: --allow mcp:notes/other allows nothing" in err) is ("mcp:notes/other" in allow)
         kinds = [event["kind"] for event in journal_events(tmp_path) if event["type"] == "approval_requested"]
         assert kinds == ["mcp_tool"]
+
+
+def test_a_server_that_is_not_on_cannot_be_allowed(tmp_path: Path, served: Path) -> None:
+    values = {"SANDBOX_CHAT_SANDBOX": "off", "SANDBOX_CHAT_MCP_CONFIG": str(served)}
+    ended = run("run", "--demo", "--allow", "mcp:other", "note it", home=tmp_path, env=values)
+    assert (ended.code, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
+    assert "there is no MCP server other in this chat" in ended.stderr and "which are notes." in ended.stderr
 
 
 async def test_a_resumed_session_shows_the_same_calls(tmp_path: Path, served: Path) -> None:

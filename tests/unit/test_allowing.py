@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sandbox_chat import allowing
-from sandbox_chat.events import ApprovalRequested, Choice
+from sandbox_chat.events import ApprovalRequested, Choice, ServerChanged, ServerState, ServerTool
 
 
 def asked(kind: str, subject: str) -> ApprovalRequested:
@@ -65,3 +65,41 @@ def test_other_questions_are_never_answered() -> None:
 def test_the_narrowest_word_is_offered() -> None:
     assert allowing.option(CALL) == "mcp:git/git_log"
     assert allowing.check(allowing.option(CALL))
+
+
+@pytest.mark.parametrize("words", [(), ("overwrite", "mcp"), ("mcp:git", "mcp:my.server/do_it")])
+def test_servers_that_are_on_may_be_named(words: tuple[str, ...]) -> None:
+    assert allowing.problem(words, ["git", "my.server"]) == ""
+
+
+@pytest.mark.parametrize("word", ["mcp:nope", "mcp:gi", "mcp:nope/git_log", "mcp:Git"])
+def test_a_server_that_is_not_on_is_a_mistake(word: str) -> None:
+    said = allowing.problem(["overwrite", "mcp:git", word], ["git", "time"])
+    assert said.startswith(
+        f"--allow {word}: there is no MCP server {word[4:].partition('/')[0]} in this chat."
+    )
+    assert "which are git, time." in said and "\n" not in said
+    said = allowing.problem([word], [])
+    assert "for none is on. Switch it on with --mcp NAME" in said and "\n" not in said
+
+
+def changed(name: str, state: ServerState, *tools: str) -> ServerChanged:
+    return ServerChanged(
+        name=name, place="host", state=state, tools=tuple(ServerTool(tool, tool) for tool in tools)
+    )
+
+
+def test_a_tool_that_there_is_not_is_told_once_when_the_tools_are_known() -> None:
+    unknown = allowing.UnknownTools(
+        ["mcp", "mcp:my.server", "mcp:my.server/look", "mcp:my.server/lok", "mcp:git/git_lg", "overwrite"],
+        ["my.server", "git"],
+    )
+    assert unknown.take(changed("my_server", "starting")) == []  # not known yet
+    assert unknown.take(changed("my_server", "failed")) == []
+    [said] = unknown.take(changed("my_server", "ready", "look", "listen"))  # as the model calls the server
+    assert said == (
+        "--allow mcp:my.server/lok allows nothing: the MCP server my.server has no such tool. Its tools: look, listen."
+    )
+    assert unknown.take(changed("my_server", "ready", "look", "listen")) == []
+    [said] = unknown.take(changed("git", "ready"))
+    assert said.endswith("Its tools: none.")

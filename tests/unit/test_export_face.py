@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from sandbox_chat import events as ev
 from sandbox_chat import words
 from sandbox_chat.cli import main
 from sandbox_chat.journal import Journal
-from sandbox_chat.journal.export import ExportError, markdown
+from sandbox_chat.journal.export import ExportError, export, markdown
 from sandbox_chat.journal.export.asked import Asked, carry_out, read, said
 from sandbox_chat.journal.export.work import Work
 
@@ -100,6 +101,60 @@ class Terminal(io.StringIO):
 
     def isatty(self) -> bool:
         return True
+
+
+def test_a_long_export_says_at_a_terminal_that_it_is_alive(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sandbox_chat.export_face.QUIET", 0.01)
+    terminal = Terminal()
+    real = markdown.write
+
+    def slow(work: Work) -> None:
+        real(work)
+        until = time.monotonic() + 60
+        while "100 %" not in terminal.getvalue():
+            assert time.monotonic() < until
+            time.sleep(0.01)
+
+    monkeypatch.setattr(markdown, "write", slow)
+    monkeypatch.setattr("sys.stderr", terminal)
+    assert main(["export", "--to", "a.md"]) == 0
+    *_, alive, rest = terminal.getvalue().split("\r\x1b[K")
+    assert alive.startswith("Exporting the session … 100 %, ")
+    assert rest.startswith("sandbox-chat: 1 page"), "nothing of it stays on the line"
+    assert capsys.readouterr().out.startswith("Exported to")
+
+
+def test_a_short_export_and_one_without_a_terminal_say_nothing_of_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal = Terminal()
+    with monkeypatch.context() as patch:
+        patch.setattr("sandbox_chat.export_face.QUIET", 60)
+        patch.setattr("sys.stderr", terminal)
+        assert main(["export", "--to", "a.md"]) == 0
+    assert terminal.getvalue().startswith("sandbox-chat: 1 page")
+    capsys.readouterr()
+    monkeypatch.setattr("sandbox_chat.export_face.QUIET", 0.001)
+    real = markdown.write
+
+    def slow(work: Work) -> None:
+        time.sleep(0.1)
+        real(work)
+
+    monkeypatch.setattr(markdown, "write", slow)
+    assert main(["export", "--to", "b.md"]) == 0
+    assert capsys.readouterr().err.startswith("sandbox-chat: 1 page")
+
+
+@pytest.mark.parametrize("ending", ["md", "html", "json", "ipynb"])
+def test_the_share_that_is_done_grows_from_0_to_1(home: Path, ending: str) -> None:
+    shares: list[float] = []
+    export(home / "data" / "sessions" / ID, home / f"a.{ending}", told=shares.append)
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < 0.2
+    assert shares[-1] == 1.0
 
 
 def test_a_file_that_is_there_is_replaced_only_when_that_is_said(

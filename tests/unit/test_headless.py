@@ -28,6 +28,8 @@ from sandbox_chat.events import (
     Notice,
     Progress,
     Retry,
+    ServerChanged,
+    ServerTool,
     SessionFinished,
     SessionStarted,
     Sink,
@@ -332,6 +334,9 @@ class PlayedEngine:
             self.sink(event)
         return "t"
 
+    def emit(self, event: Event) -> None:
+        self.sink(event)
+
     def interrupt(self) -> None:
         self.interrupted += 1
         for event in self.on_interrupt:
@@ -484,6 +489,26 @@ def test_a_reader_that_goes_away(
     with os.fdopen(writing, "w") as out:
         monkeypatch.setattr("sys.stdout", out)
         assert headless.run(Settings(), "p") == 141
+
+
+def test_a_tool_that_is_allowed_and_unknown_is_a_warning(
+    played: type[PlayedEngine],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("SANDBOX_CHAT_CONFIG_DIR", str(tmp_path / "config"))
+    path = tmp_path / "servers.json"
+    path.write_text(json.dumps({"mcpServers": {"notes": {"command": "notes"}}}))
+    known = ServerChanged(name="notes", place="host", state="idle", tools=(ServerTool("add", "add"),))
+    played.script = (known, finished())
+    settings = Settings(data_dir=tmp_path, mcp_config=path)
+    assert headless.run(settings, "p", allow=["mcp:notes/ad", "mcp:notes/add"]) == 0
+    said = "--allow mcp:notes/ad allows nothing: the MCP server notes has no such tool. Its tools: add."
+    assert capsys.readouterr().err.count(f"warning: {said}\n") == 1
+    with pytest.raises(ConfigError, match="no MCP server note in this chat"):
+        headless.run(settings, "p", allow=["mcp:note"])
+    assert len(played.made) == 1
 
 
 def test_a_failed_start_raises_before_anything(monkeypatch: pytest.MonkeyPatch) -> None:

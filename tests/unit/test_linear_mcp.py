@@ -13,6 +13,7 @@ from sandbox_chat import events as ev
 from sandbox_chat.linear import Chat, Lines
 from sandbox_chat.linear_commands import unescaped
 from sandbox_chat.settings import Settings
+from sandbox_chat.words import use
 
 
 class Ordered:
@@ -129,3 +130,20 @@ def test_the_question_is_answered_by_its_number(tmp_path: Path) -> None:
     chat, engine, _ = chat_of(tmp_path, "")
     chat._take(asked_for())
     assert engine.orders == [("m1", "no", "default")]  # nobody is there any more
+
+
+def test_the_question_is_asked_in_chinese(tmp_path: Path) -> None:
+    detail = '{\n  "text": "run it once"\n}\nIt runs on this computer, with your rights.'
+    use("zh")
+    try:
+        chat, engine, out = chat_of(tmp_path, "2\n")
+        chat._take(asked_for(detail=detail))
+        chat._take(ev.ApprovalAnswered(approval_id="m1", choice="session", by="user"))
+        assert chat._command("/approvals")
+    finally:
+        use("en")
+    text = said(out)
+    assert "运行服务器 git 的 git_log？" in text and "它在本机运行，拥有你的权限。" in text
+    assert "1 运行一次" in text and '"text": "run it once"' in text and "4 不运行" in text
+    assert text.count("本会话内始终运行此工具") == 3  # a choice, the answer, what /approvals tells
+    assert "always run" not in text and engine.orders == [("m1", "session", "user")]

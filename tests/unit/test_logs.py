@@ -282,6 +282,63 @@ def test_a_file_that_was_taken_away_is_made_again(tmp_path: Path) -> None:
     assert path.read_text() == "line 2\n"
 
 
+def test_a_file_that_cannot_be_made_again_stops_nobody_and_is_written_once_it_can(tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    path = folder / "a.log"
+    file = PrivateRotatingFile(path, size=10_000, parts=1)
+    file.handle(record(1))
+    path.unlink()
+    folder.rmdir()
+    file.handle(record(2))  # there is no place for it
+    folder.mkdir()
+    path.touch()
+    for number in (3, 4):
+        file.handle(record(number))
+    file.close()
+    assert path.read_text() == "line 3\nline 4\n"
+
+
+def test_a_full_file_that_cannot_be_begun_anew_stops_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.log"
+    file = PrivateRotatingFile(path, size=30, parts=1)
+    file.handle(record(1))
+
+    def full() -> None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    for ours in (True, False):  # whoever begins it anew
+        with monkeypatch.context() as patch:
+            patch.setattr(file, "_open", full)
+            patch.setattr(file, "_is_ours", lambda ours=ours: ours)
+            for number in range(10):
+                file.handle(record(number))
+        file.handle(record(99))
+        assert path.read_text().endswith("line 99\n")
+    file.close()
+
+
+def test_a_file_that_may_be_written_and_not_made_private_leaves_nothing_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.log"
+    file = PrivateRotatingFile(path, size=10_000, parts=1)
+    path.unlink()
+
+    def not_mine(fd: int, mode: int) -> None:
+        raise PermissionError(errno.EPERM, "not the owner")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fchmod", not_mine)
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        for number in range(5):
+            file.handle(record(number))
+        assert len(list(Path("/proc/self/fd").iterdir())) <= before
+    file.close()
+
+
 # -- what is logged ------------------------------------------------------------------------------------------
 
 

@@ -24,6 +24,7 @@ from sandbox_chat.events import (
     SessionFinished,
     SessionStarted,
     Status,
+    Steered,
     Text,
     TextContent,
     TextDelta,
@@ -179,6 +180,22 @@ def test_a_retry_withdraws_what_was_written() -> None:
     )
     assert "wrong" not in shown
     assert shown.count("right") == 1
+
+
+def test_a_prompt_that_was_sent_into_a_running_turn_is_there() -> None:
+    steered = Steered(turn_id="t", prompt="in blue\nplease")
+    start = TurnStarted(turn_id="t", prompt="plot")
+    begun = [start, TextDelta(text="I "), TextDelta(text="begin."), Text(text="I begin.")]
+    said = [TextDelta(text="Blue it is."), Text(text="Blue it is.")]
+    shown = "\n› plot\n\nI begin.\n\n› in blue\n  please"
+    for place in (2, 3, 4):  # while the answer is written: behind the whole of it, as in the chat
+        assert text_of([*begun[:place], steered, *begun[place:], *said]) == shown + "\n\nBlue it is."
+    cut = shown.replace("begin.", "begin.\n[the answer was cut off here]")
+    assert text_of([*begun[:3], steered]) == cut
+    call = ToolStarted(tool_use_id="u", name="n", input={})
+    over = ToolFinished(tool_use_id="u", is_error=False, content=(), duration_ms=10)
+    shown = text_of([start, call, steered, over])
+    assert shown.endswith("\n\n› in blue\n  please\n  n: ok, 0.01 s"), "the call goes on"
 
 
 def test_failures_and_interruptions_are_said() -> None:

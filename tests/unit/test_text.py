@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import unicodedata
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from sandbox_chat.signs import MARKS
 from sandbox_chat.text import (
+    DEEPEST,
     ModelText,
     bound,
     bound_tail,
@@ -209,6 +211,23 @@ def test_each_way_in() -> None:
     assert from_arguments({"k\x1b": ["\u202e", 1, None, {"n": ("\x9b",)}]}) == {
         "k␛": ["<U+202E>", 1, None, {"n": ["<9B>"]}]
     }
+
+
+@pytest.mark.parametrize("depth", [DEEPEST - 1, DEEPEST, 490, 700, 900, 100_000])
+def test_arguments_that_are_nested_too_deeply_become_text_there(depth: int) -> None:
+    value: Any = "\x1b"
+    for _ in range(depth):
+        value = [value]
+    found, levels = from_arguments({"x": value})["x"], 0
+    while isinstance(found, list):
+        found, levels = found[0], levels + 1
+    assert levels == min(depth, DEEPEST - 1)
+    if depth < DEEPEST:
+        assert found == "␛"
+    elif depth < 500:
+        assert found == "[" * (depth - levels) + '"\\u001b"' + "]" * (depth - levels), "nothing is lost"
+    else:
+        assert isinstance(found, str)
 
 
 def test_titles_are_one_line() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,11 @@ from sandbox_chat.journal.export.scrub import Scrubber
 from sandbox_chat.journal.export.story import Story
 from sandbox_chat.journal.index import summarise
 from sandbox_chat.journal.spending import read_spending
+from sandbox_chat.linear import Chat, Lines
 from sandbox_chat.narrator import Narrator
 from sandbox_chat.phases import Machine
 from sandbox_chat.sessions import transcript
+from sandbox_chat.settings import Settings
 from sandbox_chat.ui.state import ChatState
 
 ONE, TWO = ev.Usage(100, 10, 0, 0), ev.Usage(150, 15, 0, 0)
@@ -140,6 +143,14 @@ def test_it_is_said_where_the_turns_are_told_in_words() -> None:
     assert lines[-1].endswith("The turn that was stopped cost $0.2500; session $0.7500.")
     narrator.take(SETTLED)
     assert narrator.cost() == "$0.7500"  # once
+    again: list[str] = []
+    resumed = Chat(Settings(), Lines(io.StringIO(), io.StringIO()))
+    resumed._narrator = Narrator(again.append)
+    for event in STORY:
+        resumed.replayed(event)
+    assert (resumed._narrator.cost(), again) == ("$0.7500", []), (
+        "what was said in the run before is not said again"
+    )
     remarks = [item.text for item in Story(Scrubber.none()).items(STORY) if isinstance(item, Remark)]
     assert "The turn that was stopped cost $0.2500." in remarks
     assert "  [the turn that was stopped cost $0.2500]" in list(transcript(STORY))

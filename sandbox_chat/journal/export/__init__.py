@@ -59,13 +59,14 @@ def export(
     force: bool = False,
     largest: int = LARGEST,
     stop: Callable[[], bool] = lambda: False,
+    told: Callable[[float], None] = lambda share: None,
 ) -> Exported:
     """Write the session in ``folder`` to the file ``to`` and return what was written and what was left out.
 
     ``kind`` is one of the values of ``ENDINGS``; empty: by the ending of ``to``. ``include_failed``: calls that
     failed become cells of a notebook too. ``beside``: pictures of a JSON document lie beside it, as those of
     Markdown always do. ``force``: a file of that name is replaced. ``largest``: bytes of a picture or file that is
-    taken at most. ``stop`` is asked now and then.
+    taken at most. ``stop`` is asked now and then, and ``told`` is called with the share of the work that is done, 0 to 1.
 
     Blocking. Raises ``TargetExists``, ``ExportError`` (its message is a sentence for the user), ``ExportStopped``.
     """
@@ -90,6 +91,8 @@ def export(
                 beside=beside or kind == "markdown",
                 largest=largest,
                 stop=stop,
+                told=told,
+                passes=getattr(writer, "PASSES", 1),
             )
             writer.write(work)
             target.place()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from sandbox_chat.journal.export import Exported, ExportError, Scrubber, export, kind_of
 from sandbox_chat.journal.export.work import LARGEST, title_of
 from sandbox_chat.journal.index import summarise
+from sandbox_chat.plain import duration_text
 from sandbox_chat.text import clean_line
 from sandbox_chat.words import tr, tr_count
 
@@ -63,7 +65,27 @@ def read(words: str) -> Asked:
         kind_of(to)
     except (RuntimeError, ValueError):
         raise ExportError(tr("export.usage")) from None
+    except OSError:  # the working folder is gone
+        raise ExportError(tr("export.no_folder", path=".")) from None
     return Asked(to, **options)
+
+
+class Progress:
+    """How far an export has come: ``told`` by the thread that writes, in ``words`` for any other."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._share = 0.0
+
+    def told(self, share: float) -> None:
+        """Note the share of the work that is done, 0 to 1."""
+        self._share = share
+
+    def words(self) -> str:
+        """Return the share and the time since the beginning in words."""
+        seconds = time.monotonic() - self._began
+        spent = f"{seconds:.0f} s" if seconds < 59.5 else duration_text(seconds * 1000)
+        return tr("export.working_for", percent=f"{100 * self._share:.0f} %", seconds=spent)
 
 
 def carry_out(
@@ -74,6 +96,7 @@ def carry_out(
     *,
     largest: int = LARGEST,
     stop: Callable[[], bool] = lambda: False,
+    told: Callable[[float], None] = lambda share: None,
 ) -> Exported:
     """Export the session in the folder ``session``; without a file's name into ``downloads``. Blocking.
 
@@ -91,6 +114,7 @@ def carry_out(
         force=asked.force,
         largest=largest,
         stop=stop,
+        told=told,
     )
 
 

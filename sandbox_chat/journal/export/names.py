@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
+import copy
 import re
 import symtable
 import sys
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -16,53 +19,12 @@ RANDOM = "(random numbers)"
 _BUILTIN = frozenset(dir(builtins))
 _PURE = frozenset(
     [
-        "abs",
-        "all",
-        "any",
-        "bool",
-        "callable",
-        "chr",
-        "complex",
-        "dict",
-        "divmod",
-        "enumerate",
-        "filter",
-        "float",
-        "format",
-        "frozenset",
-        "getattr",
-        "hasattr",
-        "hash",
-        "hex",
-        "id",
-        "int",
-        "isinstance",
-        "issubclass",
-        "iter",
-        "len",
-        "list",
-        "map",
-        "max",
-        "min",
-        "oct",
-        "ord",
-        "pow",
-        "print",
-        "range",
-        "repr",
-        "reversed",
-        "round",
-        "set",
-        "slice",
-        "sorted",
-        "str",
-        "sum",
-        "tuple",
-        "type",
-        "vars",
-        "zip",
+        "abs", "all", "any", "bool", "callable", "chr", "complex", "dict", "divmod", "enumerate", "filter",
+        "float", "format", "frozenset", "getattr", "hasattr", "hash", "hex", "id", "int", "isinstance",
+        "issubclass", "iter", "len", "list", "map", "max", "min", "oct", "ord", "pow", "print", "range",
+        "repr", "reversed", "round", "set", "slice", "sorted", "str", "sum", "tuple", "type", "vars", "zip",
     ]
-)
+)  # fmt: skip
 """Functions that change nothing of what they are given."""
 _CELL_MAGIC = re.compile(r"^%%(?:time|timeit|capture|prun|python3?|debug)\b.*")
 _LINE_MAGIC = re.compile(r"^(\s*)(?:[%!?].*|[\w.]+\?{1,2}\s*)$")
@@ -110,10 +72,19 @@ def parse(code: str) -> ast.Module | None:
     """Return the syntax of a cell, the commands of IPython left out; ``None`` for what is no Python."""
     for text in (code, _without_magics(code)):
         try:
-            return ast.parse(text)
+            with _unsaid():
+                return ast.parse(text)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
     return None
+
+
+@contextlib.contextmanager
+def _unsaid() -> Iterator[None]:
+    """Nothing is printed of what Python finds odd in somebody's code."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _without_magics(code: str) -> str:
@@ -256,7 +227,8 @@ def _scopes(statement: ast.stmt | ast.expr) -> tuple[set[str], set[str], set[str
     later: set[str] = set()
     assigned: set[str] = set()
     try:
-        top = symtable.symtable(ast.unparse(statement), "<cell>", "exec")
+        with _unsaid():
+            top = symtable.symtable(_apart(statement), "<cell>", "exec")
     except (SyntaxError, ValueError, RecursionError):
         for node in ast.walk(statement):
             if isinstance(node, ast.Name):
@@ -277,6 +249,29 @@ def _scopes(statement: ast.stmt | ast.expr) -> tuple[set[str], set[str], set[str
                 assigned.add(symbol.get_name())
     # A comprehension's own scope is no name of the cell.
     return now, later, {name for name in assigned if name.isidentifier()}
+
+
+class _Generators(ast.NodeTransformer):
+    """Writes comprehensions as generators, which have the same names."""
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
+        self.generic_visit(node)
+        return ast.GeneratorExp(node.elt, node.generators)
+
+    def visit_SetComp(self, node: ast.SetComp) -> ast.AST:
+        self.generic_visit(node)
+        return ast.GeneratorExp(node.elt, node.generators)
+
+    def visit_DictComp(self, node: ast.DictComp) -> ast.AST:
+        self.generic_visit(node)
+        return ast.GeneratorExp(ast.Tuple([node.key, node.value], ast.Load()), node.generators)
+
+
+def _apart(statement: ast.stmt | ast.expr) -> str:
+    """Return the text of a statement in which each comprehension has a scope: from Python 3.12 on only generators have."""
+    if any(isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp) for node in ast.walk(statement)):
+        statement = _Generators().visit(copy.deepcopy(statement))
+    return ast.unparse(statement)
 
 
 _AT_ONCE = (

@@ -50,6 +50,8 @@ METADATA = {
 FOLDER = "/tmp"  # noqa: S108 - the folder in which code works in the sandbox
 RESET = "%reset -f"
 """Forgets all names, as a new shell has none."""
+PASSES = 2
+"""How often the session is read: for a plan, and for the cells."""
 TOLD = 20_000
 """Characters of one text of a call that is told in words."""
 

@@ -13,7 +13,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from sandbox_chat.journal.export.prose import SCHEMES
+from sandbox_chat.journal.export.prose import NESTED, SCHEMES, read_blocks
 from sandbox_chat.text import clean
 
 MAX_HIGHLIGHT = 100_000
@@ -24,7 +24,9 @@ _ALIGNED = {"text-align:right": "right", "text-align:center": "center"}
 
 
 def answer(text: str) -> str:
-    """Return Markdown as HTML."""
+    """Return Markdown as HTML; what is nested very deeply, or would take long to read, as it was written."""
+    if read_blocks(text) is None:
+        return code(text)
     return str(_parser().render(text))
 
 
@@ -106,6 +108,5 @@ class _Parser(MarkdownIt):
 
 @lru_cache(maxsize=1)
 def _parser() -> MarkdownIt:
-    return _Parser(
-        "commonmark", {"html": False, "linkify": False, "xhtmlOut": False}, renderer_cls=_Renderer
-    ).enable(["table", "strikethrough"])
+    options = {"html": False, "linkify": False, "xhtmlOut": False, "maxNesting": NESTED}
+    return _Parser("commonmark", options, renderer_cls=_Renderer).enable(["table", "strikethrough"])

@@ -23,6 +23,10 @@ SCHEMES = ("http", "https", "mailto")
 LONG_LINES = 12
 """Lines of words above which they are shown as they were written."""
 
+NESTED = 100
+"""Levels of lists and quotations below which the parser reads nothing."""
+SIGNS = 2_000
+"""Signs that may begin something within words, and perhaps do not end it, that are read: each one costs time."""
 _SAFE = re.compile(r"(?:https?://|mailto:)[^\s]*", re.IGNORECASE)
 _RUN = re.compile(r"`+")
 _SPECIAL = re.compile(r"[\\`*_\[\]<>&|~$#!{}]")
@@ -81,26 +85,55 @@ def _escaped_start(match: re.Match[str]) -> str:
 def safe_markdown(text: str) -> str:
     """Return Markdown from outside such that nothing in it acts, and nothing in it goes on after its end."""
     text = text.strip("\n")
-    if _DEEP.search(text):
+    if (blocks := read_blocks(text)) is None:
         return fence(text, "text")
-    made = _defused(text)
-    for end in ("", *_closing(made)):
+    made = _defused(text, blocks)
+    blocks = _reader(words=False).parse(made)
+    if _is_slow(blocks):
+        return fence(text, "text")
+    for end in ("", *_closing(blocks)):
         whole = f"{made}{end}"
         if _harmless(whole):
             return whole
     return fence(text, "text")
 
 
-@lru_cache(maxsize=1)
-def _reader() -> MarkdownIt:
-    """Return a parser that lets everything through, so that everything is seen."""
+def read_blocks(text: str) -> list[Token] | None:
+    """Return the blocks of Markdown from outside; ``None`` for what is to be shown as it was written.
+
+    That is so of what is nested so deeply that a part of it would be lost, and of what would take long to read.
+    """
+    if _DEEP.search(text):
+        return None
+    blocks = _block_reader().parse(text)
+    return None if _is_deep(blocks) or _is_slow(blocks) else blocks
+
+
+def _is_deep(tokens: list[Token]) -> bool:
+    return any(token.level >= NESTED - 1 for token in tokens)
+
+
+def _is_slow(blocks: list[Token]) -> bool:
+    """Whether the time to read the words in ``blocks`` is beyond what an answer may cost.
+
+    A bracket costs the same wherever it stands, what emphasises costs more the more of it stands in one paragraph.
+    """
+    words = [block.content for block in blocks if block.type == "inline"]
+    brackets = sum(text.count("[") for text in words)
+    return brackets > SIGNS or any(sum(map(text.count, "*_~")) > SIGNS for text in words)
+
+
+@lru_cache(maxsize=2)
+def _reader(*, words: bool = True) -> MarkdownIt:
+    """Return a parser that lets everything through, so that everything is seen; without ``words`` only blocks."""
     from markdown_it import MarkdownIt
 
     class Reader(MarkdownIt):
         def validateLink(self, url: str) -> bool:  # noqa: N802 - the library's name
             return True
 
-    return Reader("commonmark", {"html": True, "maxNesting": 100}).enable(["table", "strikethrough"])
+    reader = Reader("commonmark", {"html": True, "maxNesting": NESTED}).enable(["table", "strikethrough"])
+    return reader if words else reader.disable("inline")
 
 
 def _harmless(text: str) -> bool:
@@ -109,7 +142,7 @@ def _harmless(text: str) -> bool:
     last = tokens[-3:]
     if [token.type for token in last] != ["paragraph_open", "inline", "paragraph_close"]:
         return False
-    if last[0].level or last[1].content != _END:
+    if last[0].level or last[1].content != _END or _is_deep(tokens):
         return False
     return all(_allowed(token) for token in tokens)
 
@@ -124,17 +157,17 @@ def _allowed(token: Token) -> bool:
     return all(_allowed(child) for child in token.children or ())
 
 
-def _closing(text: str) -> list[str]:
-    """Return what may close a fence that is still open at the end of ``text``."""
-    fences = [token for token in _reader().parse(text) if token.type == "fence"]
+def _closing(blocks: list[Token]) -> list[str]:
+    """Return what may close a fence that is still open at the end of a text."""
+    fences = [token for token in blocks if token.type == "fence"]
     return [f"\n{fences[-1].markup}"] if fences else []
 
 
-def _defused(text: str) -> str:
+def _defused(text: str, blocks: list[Token]) -> str:
     """Return Markdown whose HTML, pictures and links to elsewhere are text. Code stays as it is."""
     lines = text.split("\n")
     code: set[int] = set()
-    for token in _blocks(text):
+    for token in blocks:
         if token.map is None or token.type not in ("fence", "code_block"):
             continue
         start, end = token.map
@@ -157,11 +190,8 @@ def _defused(text: str) -> str:
 def _block_reader() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark", {"html": False, "maxNesting": 100}).enable(["table"])
-
-
-def _blocks(text: str) -> list[Token]:
-    return _block_reader().parse(text)
+    reader = MarkdownIt("commonmark", {"html": False, "maxNesting": NESTED})
+    return reader.enable(["table"]).disable("inline")
 
 
 def _lines_defused(lines: list[str]) -> list[str]:

@@ -67,7 +67,7 @@ _SHAPES = re.compile(
       | AIza[A-Za-z0-9_-]{30,} | ya29\.[A-Za-z0-9_-]{20,} | (?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}
       | SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,} | do[op]_v1_[a-f0-9]{40,} | dckr_pat_[A-Za-z0-9_-]{16,}
       | (?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Z0-9])
-      | eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*   # a JSON Web Token
+      | eyJ[A-Za-z0-9_-]{8,8000}+\.eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]*   # a JSON Web Token, bounded where many may begin
     )
     """,
     re.VERBOSE,

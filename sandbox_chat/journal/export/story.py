@@ -66,6 +66,7 @@ class Story:
         self._late: dict[str, Kept] = {}
         self._thinking: list[str] = []
         self._text: list[str] = []
+        self._steered: list[Prompt] = []  # those that follow the text
         self._retry: Remark | None = None
         self._questions: dict[str, ev.ApprovalRequested] = {}
         self._in_turn = False
@@ -122,8 +123,9 @@ class Story:
                 self._in_turn = True
                 self._add(Prompt(self.turns, self._scrub(event.prompt), event.at))
             case ev.Steered():
-                self._end_text(cut=False)
-                self._add(Prompt(self.turns, self._scrub(event.prompt), event.at, steered=True))
+                self._steered.append(Prompt(self.turns, self._scrub(event.prompt), event.at, steered=True))
+                if not self._text:  # else behind the text that is being written, which comes whole
+                    self._end_text(cut=False)
             case ev.TurnFinished():
                 self._end_turn(event)
             case ev.Retry():
@@ -180,6 +182,9 @@ class Story:
             self._add(Thinking(self._scrub(thinking)))
         if text.strip():
             self._add(Answer(self._scrub(text), cut))
+        steered, self._steered = self._steered, []
+        for prompt in steered:
+            self._add(prompt)
 
     # -- calls -----------------------------------------------------------------------------------------
 

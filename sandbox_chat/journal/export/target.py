@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import secrets
 import stat
+import sys
+import time
 from pathlib import Path
 from typing import TextIO
 
@@ -14,6 +17,14 @@ from sandbox_chat.journal.errors import SessionError
 from sandbox_chat.text import clean_line
 from sandbox_chat.words import tr
 
+if sys.platform != "win32":  # there nothing is cleared after others
+    import fcntl
+
+ENDING = ".sandbox-chat-export"
+"""Ends a passing name: nobody else's does."""
+_PASSING = re.compile(rf"\..+\.[0-9a-f]{{8}}{re.escape(ENDING)}", re.DOTALL)
+OLD = 60.0
+"""Seconds for which what an export left has not been written to before another one removes it."""
 NAME_LENGTH = 16
 """Characters of a picture's digest that name it."""
 
@@ -58,8 +69,8 @@ class Target:
             raise TargetExists(tr("export.exists", path=shown))
         if not path.parent.is_dir():
             raise ExportError(tr("export.no_folder", path=clean_line(str(path.parent), 500)))
-        temporary = _beside(path)
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        clear_left(path.parent)
+        temporary, handle = _beside(path)
         out = os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n")
         return cls(path, temporary, out, force=force)
 
@@ -92,6 +103,8 @@ class Target:
         key = f"{digest}.{ending}"
         if key in self._names:
             return self._names[key]
+        if not self._names:
+            clear_left(self.folder)
         if not self.folder.is_dir():
             self.folder.mkdir()
             self._made.append(self.folder)
@@ -111,9 +124,9 @@ class Target:
             return True
         if os.path.lexists(path):
             return False
-        temporary = _beside(path)
+        temporary, handle = _beside(path)
         try:
-            with temporary.open("xb") as file:
+            with os.fdopen(handle, "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -150,6 +163,45 @@ class Target:
             self._temporary.unlink(missing_ok=True)
 
 
-def _beside(path: Path) -> Path:
-    """Return a passing name in the same folder, short enough for every file system."""
-    return path.with_name(f".{path.name[:60]}.{secrets.token_hex(4)}.tmp")
+def _beside(path: Path) -> tuple[Path, int]:
+    """Make a file with a passing name in the same folder, short enough for every file system; return it open to write.
+
+    It is locked for as long as it is open: the kernel takes the lock away at any kind of end. Raises ``OSError``.
+    """
+    temporary = path.with_name(f".{path.name[:50]}.{secrets.token_hex(4)}{ENDING}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    if sys.platform != "win32":
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return temporary, handle
+
+
+def clear_left(folder: Path) -> None:
+    """Remove what exports left in ``folder`` that were killed. Never raises.
+
+    That are plain files of the user's own with a passing name of ours, not written to for a while, whose lock can be
+    had: no program writes them. Where files cannot be locked nothing is removed.
+    """
+    if sys.platform == "win32":
+        return
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if _PASSING.fullmatch(entry.name):
+                with contextlib.suppress(OSError):
+                    _clear(Path(entry.path))
+
+
+def _clear(path: Path) -> None:
+    """Remove a file with a passing name, if it is one that was left. Raises ``OSError`` when it cannot be."""
+    if sys.platform == "win32":
+        return
+    found = path.lstat()
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or time.time() - found.st_mtime < OLD:
+        return
+    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(found, os.fstat(fd)):
+            path.unlink()
+    finally:
+        os.close(fd)

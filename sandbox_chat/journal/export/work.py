@@ -14,7 +14,7 @@ from sandbox_chat.journal.export.items import Item
 from sandbox_chat.journal.export.scrub import HOME, HOST, SECRET, USER, Scrubber
 from sandbox_chat.journal.export.story import Story
 from sandbox_chat.journal.export.target import Target
-from sandbox_chat.journal.files import read_events, read_some
+from sandbox_chat.journal.files import read_end, read_events, read_some
 from sandbox_chat.journal.index import TITLE_LIMIT, SessionSummary
 from sandbox_chat.journal.lines import Damage
 from sandbox_chat.text import clean_line
@@ -64,17 +64,29 @@ class Work:
     beside: bool = False
     largest: int = LARGEST
     stop: Callable[[], bool] = lambda: False
+    told: Callable[[float], None] = lambda share: None
+    passes: int = 1
+    """How often the events are read for this kind of document."""
     turns: int = 0
     calls: int = 0
     pictures: int = 0
     missing: dict[str, int] = field(default_factory=dict)
     last_seq: int = 0
     """Events after this one are not read: a session that goes on while it is exported is told up to one place."""
+    _reads: int = 0
 
     @cached_property
     def title(self) -> str:
         """The session's title, scrubbed; a word where it has none."""
         return title_of(self.folder, self.summary, self.scrub) or tr("export.untitled")
+
+    @cached_property
+    def _end(self) -> int:
+        """Number of the last event, or nearly so; 1 where it is not known."""
+        try:
+            return max(1, read_end(self.folder)[0])
+        except OSError:
+            return 1
 
     def items(self, *, count: bool = True) -> Iterator[Item]:
         """Read the session from the beginning as items. ``count``: note damage and what there is."""
@@ -93,11 +105,13 @@ class Work:
         """
         damage = Damage()
         last = 0
+        self._reads += 1
         for number, event in enumerate(read_events(self.folder, damage, brief=brief)):
             if self.last_seq and event.seq > self.last_seq:
                 break
             if not number % LOOKS and self.stop():
                 raise ExportStopped
+            self.told(min(1.0, (self._reads - 1 + min(1.0, event.seq / self._end)) / self.passes))
             last = max(last, event.seq)
             yield event
         self.last_seq = self.last_seq or last

@@ -1,7 +1,8 @@
 """Many clients over streamable HTTP, each with a sandbox of its own, behind one token.
 
 A client of the older protocols has a session, which it begins and ends; one of the newest has none and names its
-sandbox in each call (see ``stateless.py``). Both count as sessions for the limit and end when they are unused.
+sandbox in each call (see ``stateless.py``). Either may name it in its address. All sandboxes count for the limit and end
+when they are unused; beyond the limit the one that is unused longest makes room.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import RequestBodyLimitMiddleware, TransportSecuritySettings
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, QueryParams
 from starlette.responses import JSONResponse, Response
 
 from sandbox_chat.mcp.serve.session import Session
-from sandbox_chat.mcp.serve.stateless import make_front
+from sandbox_chat.mcp.serve.stateless import make_front, own_name
 from sandbox_chat.sandbox.base import Capabilities, SandboxError, SandboxUnavailable
 from sandbox_chat.settings import Secret, Settings
 from sandbox_chat.text import clean
@@ -49,10 +50,16 @@ _LOOK_EVERY = 15.0
 
 @dataclass(slots=True, eq=False)
 class _Held:
-    """A session of a client that has one, and the transport that its requests go to."""
+    """A session of a client that has one, and the transport that its requests go to.
+
+    ``own`` is the name of the sandbox that the client's address gives, if any; ``requests`` are in flight, first the one
+    that begins it.
+    """
 
     session: Session
     transport: StreamableHTTPServerTransport
+    own: str = ""
+    requests: int = 1
 
 
 class HttpServer:
@@ -113,7 +120,7 @@ class HttpServer:
         self._closed = True
         held, self._held = list(self._held.values()), {}
         named, self._named = list(self._named.values()), {}
-        await asyncio.gather(*(each.close() for each in (*named, *(one.session for one in held))))
+        await asyncio.gather(*(each.close() for each in {*named, *(one.session for one in held)}))
         for one in held:
             await one.transport.terminate()
 
@@ -122,10 +129,12 @@ class HttpServer:
         limit = self._settings.serve_idle
         while True:
             await asyncio.sleep(min(limit / 4, _LOOK_EVERY))
-            for name, session in list(self._named.items()):
-                if not session.busy and time.monotonic() - session.used > limit:
-                    self._named.pop(name, None)
-                    await session.close()
+            while unused := [
+                each
+                for each in self._unused()
+                if each in self._named.values() and time.monotonic() - each.used > limit
+            ]:
+                await self._leave(unused[0])
 
     # -- requests --------------------------------------------------------------------------------------
 
@@ -162,7 +171,12 @@ class HttpServer:
             if held is None:
                 await _error(404, "There is no such session; begin a new one.")(scope, receive, send)
                 return
-            await held.transport.handle_request(scope, receive, send)
+            held.requests += 1
+            try:
+                await held.transport.handle_request(scope, receive, send)
+            finally:
+                held.requests -= 1
+                held.session.used = time.monotonic()
             return
         again = await _beginning(scope, receive)
         if again is None:
@@ -171,7 +185,7 @@ class HttpServer:
             )
             return
         try:
-            held = await self._open()
+            held = await self._open(own_name(QueryParams(scope["query_string"])))
         except (SandboxError, OSError) as error:
             words = clean(self._settings.scrub(str(error)))
             await _error(503, words)(scope, receive, send)
@@ -187,17 +201,25 @@ class HttpServer:
         try:
             await held.transport.handle_request(scope, again, watch)
         finally:
+            held.requests -= 1
             if not 0 < status < 400:  # it was no request that begins a session
                 await self._end(held)
 
-    async def _open(self) -> _Held:
-        """Begin a session. Raises ``SandboxError`` or ``OSError``."""
+    async def _open(self, own: str) -> _Held:
+        """Begin a session, over the client's ``own`` sandbox if it names one. Raises ``SandboxError`` or ``OSError``."""
         name = secrets.token_hex(16)
         transport = StreamableHTTPServerTransport(
             name, security_settings=self._security, idle_timeout=self._settings.serve_idle
         )
-        async with self._admitting:
-            held = self._held[name] = _Held(await self._admit(name), transport)
+        if own:
+            session, _ = await self._get(own, True)
+            before = [each for each in self._held.values() if each.own == own and not each.requests]
+            held = self._held[name] = _Held(session, transport, own)
+            for each in before:  # of clients that went without a word; one that is there begins anew
+                await self._end(each)
+        else:
+            async with self._admitting:
+                held = self._held[name] = _Held(await self._admit(name), transport)
         assert self._tasks is not None
         await self._tasks.start(self._run, held)
         return held
@@ -214,8 +236,9 @@ class HttpServer:
             log.exception("a session failed")
         finally:
             await self._end(held)
-            with anyio.CancelScope(shield=True):
-                await held.session.close()
+            if not held.own:
+                with anyio.CancelScope(shield=True):
+                    await held.session.close()
 
     async def _end(self, held: _Held) -> None:
         """Forget a session; its transport refuses what still comes, and its server ends."""
@@ -243,19 +266,34 @@ class HttpServer:
         return session, wanted
 
     async def _admit(self, name: str) -> Session:
-        """Make a session if there is room, one at a time; of those that only their name holds, the one unused longest makes room."""
+        """Make a session if there is room, one at a time; of those that nobody uses, the one unused longest makes room."""
         limit = self._settings.serve_sessions
-        if len(self._held) + len(self._named) >= limit:
-            unused = [each for each in self._named if not self._named[each].busy]
+        if len({*self._named.values(), *(each.session for each in self._held.values())}) >= limit:
+            unused = self._unused()
             if not unused:
                 raise SandboxUnavailable(
                     f"All {limit} sandboxes are in use (SANDBOX_CHAT_SERVE_SESSIONS). Try again later."
                 )
-            oldest = self._named.pop(min(unused, key=lambda each: self._named[each].used))
-            await oldest.close()
+            await self._leave(unused[0])
         if self._closed:
             raise SandboxUnavailable("This server is ending.")
         return self._make(name)
+
+    def _unused(self) -> list[Session]:
+        """Return the sessions that no call and no request uses, the one unused longest first."""
+        held = self._held.values()
+        used = {each.session for each in held if each.requests}
+        all_of_them = {*self._named.values(), *(each.session for each in held)} - used
+        return sorted((each for each in all_of_them if not each.busy), key=lambda each: each.used)
+
+    async def _leave(self, session: Session) -> None:
+        """End a session that nobody uses, and what its clients had of it."""
+        self._named = {name: each for name, each in self._named.items() if each is not session}
+        held = [each for each in self._held.values() if each.session is session]
+        self._held = {name: each for name, each in self._held.items() if each not in held}
+        await session.close()
+        for each in held:
+            await self._end(each)
 
 
 async def _beginning(scope: Scope, receive: Receive) -> Receive | None:

@@ -2,14 +2,14 @@
 
 A call without the name gets a sandbox of its own, and its name with the answer. The name is random and is all that
 opens the sandbox, beside the server's token. A client can also have one by its address, ``/mcp?sandbox=NAME``: then its
-calls need no name.
+calls need no name. So can a client of the older protocols, whose sandbox then outlives its session.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from mcp import types
@@ -50,7 +50,7 @@ def make_front(settings: Settings, can: Capabilities, get: GetSession) -> Server
         wanted = arguments.pop(HANDLE, "")
         if not isinstance(wanted, str):
             return _refused(f"The argument {HANDLE!r} must be the name that an earlier answer gave.")
-        own = _own_name(request)
+        own = own_name(getattr(request.request, "query_params", {}))
         if wanted.startswith(_OWNED) and wanted != own:  # that of another client, whose name can be guessed
             return _refused(f"The argument {HANDLE!r} must be the name that an earlier answer gave.")
         try:
@@ -76,9 +76,8 @@ def make_front(settings: Settings, can: Capabilities, get: GetSession) -> Server
     )
 
 
-def _own_name(request: ServerRequestContext[Any, Any]) -> str:
-    """Return the name of the client's own sandbox that its address gives, empty if it gives none."""
-    query = getattr(request.request, "query_params", {})
+def own_name(query: Mapping[str, str]) -> str:
+    """Return the name of the client's own sandbox that the query of its address gives, empty if it gives none."""
     name = str(query.get(HANDLE, ""))
     return f"{_OWNED}{name}" if _OWN.fullmatch(name) else ""
 

@@ -35,13 +35,19 @@ class Branching(PaneScreen):
         self.run_worker(self._resume(typed), group="branch", exclusive=True, exit_on_error=False)
 
     async def _resume(self, typed: str) -> None:
-        from sandbox_chat.journal.errors import SessionError
+        from sandbox_chat.journal.errors import SessionAmbiguous, SessionError, SessionNotFound
         from sandbox_chat.journal.index import resolve
 
         try:
             found = await asyncio.to_thread(resolve, self.settings.data_path / "sessions", typed)
         except SessionError as error:
-            self.status.say(str(error), LONG)
+            shown = clean_line(typed, 60)
+            words = str(error)
+            if isinstance(error, SessionAmbiguous):
+                words = tr("sessions.several", id=shown, some=", ".join(error.fits))
+            elif isinstance(error, SessionNotFound):
+                words = tr("sessions.unknown", id=shown)
+            self.status.say(words, LONG)
             self.composer.write_command(f"/resume {typed}")
             return
         if isinstance(self.app, Switching):

@@ -59,10 +59,10 @@ class Controlling(PaneScreen):
         """Ask for another model: one of those that the agent's program knows, or any other name."""
         if not self._controllable():
             return
-        state, engine = self.chat.state, self.chat.engine
+        engine = self.chat.engine
         default = Offer("", tr("controls.model_default"), tr("controls.model_default_about"))
         known = [Offer(name, name, about) for name, about in (engine.models if engine is not None else ())]
-        present = state.model or self.settings.model
+        present = self.chat.model(self.settings)
         if present and present not in {offer.value for offer in known}:
             known.insert(0, Offer(present, present))
         screen = ChooseScreen(
@@ -84,7 +84,7 @@ class Controlling(PaneScreen):
 
     def _use_model(self, name: str | None) -> None:
         self.composer.focus()
-        if name is not None and name != (self.chat.state.model or self.settings.model):
+        if name is not None and name != self.chat.model(self.settings):
             self.chat.set_model(name)
             shown = clean_line(name) or tr("controls.model_default")
             self.status.say(tr("controls.model_set", value=shown), LONG)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from textual.css.query import NoMatches
 
 from sandbox_chat.settings import Settings
 from sandbox_chat.ui.controller import Chat
@@ -17,6 +20,8 @@ from sandbox_chat.words import tr
 if TYPE_CHECKING:
     from sandbox_chat.journal.export.asked import Asked
 
+SECOND = 1.0
+"""Seconds between two words about an export that goes on."""
 LONG = 12.0
 """Seconds that a sentence about a document is shown: it holds a path."""
 
@@ -52,17 +57,19 @@ class Exporting(PaneScreen):
                 self.composer.write_command(typed)
             return
         self._exporting = True
-        self.status.say(tr("export.working"), LONG)
+        self._tell_work(tr("export.working"))
         folder = self.settings.data_path / "sessions" / self.chat.engine.session_id
         self.run_worker(self._export(asked, folder), exit_on_error=False)
 
     async def _export(self, asked: Asked, folder: Path) -> None:
         from sandbox_chat.journal.export import ExportError, ExportStopped
-        from sandbox_chat.journal.export.asked import carry_out, said
+        from sandbox_chat.journal.export.asked import Progress, carry_out, said
 
         self._exports = self._exports or WorkThread("export")
         stopped = threading.Event()
         settings = self.settings
+        progress = Progress()
+        alive = self.set_interval(SECOND, lambda: self._tell_work(progress.words()))
         work = partial(
             carry_out,
             asked,
@@ -71,6 +78,7 @@ class Exporting(PaneScreen):
             settings.secrets(),
             largest=settings.export_limit,
             stop=stopped.is_set,
+            told=progress.told,
         )
         try:
             done = await self._exports.run(work)
@@ -84,8 +92,14 @@ class Exporting(PaneScreen):
         else:
             self._told("\n".join(said(done)), wrong=False)
         finally:
+            alive.stop()
+            self._tell_work("")
             self._exporting = False
 
+    def _tell_work(self, words: str) -> None:
+        with contextlib.suppress(NoMatches):  # the screen is gone
+            self.status.work = words
+            self.status.changed()
+
     def _told(self, text: str, *, wrong: bool) -> None:
-        self.status.say("")
         self.app.notify(text, severity="error" if wrong else "information", timeout=LONG, markup=False)

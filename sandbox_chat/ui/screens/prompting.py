@@ -35,13 +35,14 @@ class Prompting(Budgeting, Controlling, Branching, Steering, Finding, Exporting)
             "resume": self.take_resume,
             "fork": self.take_fork,
             "rewind": self.take_rewind,
-            "steer": self.take_steer,
             "rename": self.rename_session,
         }
         if event.word == "attach":
             self._attach_named(event.text)
         elif event.word == "export":
             self.export_session(event.rest, event.text)
+        elif event.rest and event.word == "steer":
+            self.take_steer(event.rest, event.parts)
         elif event.rest and event.word in takes:
             takes[event.word](event.rest)
         elif (found := parse(f"/{event.word}")) is not None:

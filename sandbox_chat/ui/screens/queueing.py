@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from textual import on
+from textual import events, on
 
 from sandbox_chat.ui.actions import key_of
 from sandbox_chat.ui.controller import Chat
@@ -176,11 +176,20 @@ class Queueing(Budgeting):
             self.waiting.elsewhere, self.waiting.session = await keeping.elsewhere()
         self.update_state()
 
+    @on(events.ScreenResume)
+    def _count_elsewhere(self) -> None:
+        """What lay over the chat is gone, perhaps the list of sessions, in which one was deleted: count again."""
+        if self._keeping is not None and self.waiting.elsewhere and not self.chat.state.turns:
+            self.run_worker(self.take_left(self._keeping, None), exit_on_error=False)
+
     async def _fetch(self, keeping: Keeping) -> None:
         self._say_back(await keeping.fetch())
-        self.waiting.elsewhere = 0
+        self.waiting.elsewhere, self.waiting.session = await keeping.elsewhere()
         self.update_state()
-        self.action_queue()
+        if len(self.chat.queue):
+            self.waiting.open()
+        else:
+            self.status.say(tr("waiting.none"))
 
     def _say_back(self, count: int) -> None:
         if count:

@@ -33,10 +33,10 @@ class Steering(PaneScreen):
             self.composer.prompts.add(text)
             self.composer.text = ""
 
-    def take_steer(self, text: str) -> None:
-        """Take what stands after ``/steer``."""
-        if not self._steer(text):
-            self.composer.write_command(f"{COMMAND}{text}")
+    def take_steer(self, text: str, parts: Sequence[Part]) -> None:
+        """Take what stands after ``/steer``; ``parts`` are how the whole command stood in the composer."""
+        if not self._steer(text, parts):
+            self.composer.write_command(f"{COMMAND}{text}", parts)
 
     def _steer(self, text: str, parts: Sequence[Part] = ()) -> bool:
         if not self.chat.steer(text, parts):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sandbox_chat import events as ev
-from sandbox_chat import failures
-from sandbox_chat.plain import answer_text, attached_text, progress_text
+from sandbox_chat import failures, questions
+from sandbox_chat.plain import attached_text, progress_text
 from sandbox_chat.text import clean_line
 from sandbox_chat.ui.pictures.alternative import image_name
 from sandbox_chat.words import tr
@@ -267,10 +267,10 @@ class Feed:
                 self._add(picture)
 
     def _asked(self, event: ev.ApprovalRequested) -> None:
-        self._questions[event.approval_id] = event
+        asked = self._questions[event.approval_id] = questions.shown(event)
         card = self.cards.get(event.tool_use_id)
         if card is not None:
-            card.ask(event.approval_id, event.question)
+            card.ask(event.approval_id, asked.question)
             self._mark(card)
 
     def _answered(self, event: ev.ApprovalAnswered) -> None:
@@ -278,7 +278,7 @@ class Feed:
         if asked is None:
             self._stray(event)
             return
-        words = answer_text(asked, event)
+        words = questions.answered(asked, event)
         card = self.cards.get(asked.tool_use_id)
         if card is not None:
             card.answer(event.approval_id, words)

@@ -64,13 +64,17 @@ class Composer(KeyPasteArea):
             self.parts = parts
 
     class CommandAsked(Message):
-        """The user typed or chose a command: ``text`` as it stood there, its ``word``, and what was after it."""
+        """The user typed or chose a command: ``text`` as it stood there, its ``word``, and what was after it.
 
-        def __init__(self, text: str, word: str, rest: str) -> None:
+        ``parts`` are how the whole of it stood here, with the files that were chosen from the list at ``@``.
+        """
+
+        def __init__(self, text: str, word: str, rest: str, parts: Sequence[Part] = ()) -> None:
             super().__init__()
             self.text = text
             self.word = word
             self.rest = rest
+            self.parts = parts
 
     class Typed(Message):
         """The user began to type, or goes on after a pause; ``typed_at`` is the time of the last key."""
@@ -270,7 +274,7 @@ class Composer(KeyPasteArea):
         self._typed_command = ""
         if command is not None:
             self.text = ""
-            self.post_message(self.CommandAsked(text, command[0].word, command[1]))
+            self.post_message(self.CommandAsked(text, command[0].word, command[1], parts))
             return
         if typed and (plain := unescaped(text)) != text:
             text, parts = plain, without_escape(parts)
@@ -331,9 +335,12 @@ class Composer(KeyPasteArea):
 
     # -- from elsewhere ----------------------------------------------------------------------------------
 
-    def write_command(self, text: str) -> None:
-        """Write the beginning of a command, as if it had been typed."""
+    def write_command(self, text: str, parts: Sequence[Part] = ()) -> None:
+        """Write the beginning of a command, as if it had been typed; ``parts`` are how it stood here."""
         self._stroke = self._word_typed = True
+        if parts:
+            self.tokens.clear()
+            text = self.tokens.document(parts)
         self.load_document(text)
 
     def follow(self, other: Composer) -> None:

@@ -89,7 +89,10 @@ def cost_colour(chat: Chat) -> str:
 
 
 class StatusBar(Line):
-    """The footer. ``tick`` draws it again while seconds go by; ``note`` overrides the keys for a while."""
+    """The footer. ``tick`` draws it again while seconds go by; ``note`` overrides the keys for a while.
+
+    ``work`` is something else that goes on, in words.
+    """
 
     DEFAULT_CSS = """
     StatusBar { padding: 0 1; background: $background; color: $muted; }
@@ -101,6 +104,7 @@ class StatusBar(Line):
         super().__init__(id=id)
         self.chat = chat
         self.note = ""
+        self.work = ""
         self.closing = False
         self._clock = clock
         self._still = still
@@ -140,6 +144,8 @@ class StatusBar(Line):
         if self.chat.read_only:
             words, colour = tr("opening.looking"), "$warning"
         right: list[Part] = []
+        if self.work:
+            right.append(Part(f"{self.work} {glyph('dot')} ", "$primary", drop=2))
         if state.busy or state.phase == "connecting":
             sign = glyph("still") if self._still else formats.spinner(self._frame)
             right.append(Part(f"{sign} ", colour, drop=2))

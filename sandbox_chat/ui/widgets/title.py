@@ -61,7 +61,7 @@ class TitleBar(Line):
                 Part(f"{glyph(sign)} ", colour, drop=1),
                 Part(word, "$muted", drop=2),
             ]
-        model = state.model or settings.model
+        model = state.model if state.session_id else settings.model
         if not (state.demo or settings.demo):
             name = f"   {model or tr('title.default_model')} {glyph('menu')}"
             right.append(Part(name, "", "screen.change_model", drop=6, shrink=14))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -91,6 +92,24 @@ def test_unknown_failures_quote_the_agent() -> None:
 )  # fmt: skip
 def test_what_is_quoted(raw: str, words: str) -> None:
     assert own_words(raw, SETTINGS) == words
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        ("x" + "\n" * 40_000 + "y", "x y"),
+        ("x" + "\n" * 40_000 + "Request ID: z", "x"),
+        ("<html>" + "<title>" * 40_000, ""),
+        ("bad " + '{"error":' * 40_000, None),
+        ("bad " + "[{" * 40_000, None),
+    ],
+    ids=["blank", "blank-id", "titles", "errors", "lists"],
+)
+def test_no_words_of_a_server_take_long_to_be_read(raw: str, words: str | None) -> None:
+    began = time.process_time()
+    said = own_words(raw, SETTINGS)
+    assert time.process_time() - began < 1.0
+    assert said == words if words is not None else said.startswith("bad ")
 
 
 @given(

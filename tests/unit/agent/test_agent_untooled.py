@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from sandbox_chat.agent.untooled import notice, says_no_tool
@@ -20,6 +22,14 @@ from sandbox_chat.agent.untooled import notice, says_no_tool
         "I don't currently have the ability to run Python code.",
         "我没有可以运行代码的工具。",
         "我目前无法运行代码。",
+        "I have no\n\n  sandbox",
+        "我没有可用的工具。",
+        "我没有任何工具，所以只能手算。",
+        "我没有执行 Python 代码的工具",
+        "我没有访问沙箱的权限。",
+        "我目前没有可用的沙箱，无法计算。",
+        "我没有代码执行能力。",
+        "我无法直接执行 Python 代码。",
     ],
 )
 def test_plain_words(text: str) -> None:
@@ -40,11 +50,37 @@ def test_plain_words(text: str) -> None:
         "```python\n# I cannot run code\n```",
         "I don't have a tool called a hammer.",
         "我没有找到文件。",
+        "我没有使用任何工具，因为这个问题很简单。",
+        "我没有在沙箱里安装别的东西。",
+        "我没有访问沙箱。",
+        "我没有沙箱里的那个文件。",
+        "我没有关闭沙箱，它还在运行。",
+        "我没有任何工具调用失败的记录。",
+        "我不能运行没有测试过的代码。",
+        "我无法执行：\n\n1. 代码太长。",
     ],
 )
 def test_other_answers(text: str) -> None:
     assert not says_no_tool(text)
     assert notice(text, offered=True, listed=True) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I have no" + "\n" * 40_000 + "x",
+        "I do not have " + " \t" * 20_000,
+        "I have no " * 20_000,
+        "I have no" + " python" * 20_000,
+        "I have no" + "\n```" * 20_001,
+        "我没有" + " " * 40_000 + "任何" * 20_000,
+    ],
+    ids=["lines", "tabs", "openings", "words", "fences", "chinese"],
+)
+def test_no_answer_takes_long_to_be_read(text: str) -> None:
+    began = time.process_time()
+    assert not says_no_tool(text)
+    assert time.process_time() - began < 1.0
 
 
 def test_the_words_fit_the_cause() -> None:

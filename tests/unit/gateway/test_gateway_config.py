@@ -222,6 +222,19 @@ def test_variables_that_are_none(envs: Any) -> None:
         config.plans({"a": {"runCmd": "true", "envs": envs}}, {})
 
 
+@pytest.mark.parametrize("sign", ["\0", "\ud800"])
+def test_what_no_program_can_be_given_is_said(sign: str) -> None:
+    for name, raw, place in (
+        ("a", {"runCmd": f"x{sign}"}, "runCmd"),
+        ("github/a/b", {"runCmd": "x", "installCmd": sign}, "installCmd"),
+        ("a", {"runCmd": "x", "envs": {"A": sign}}, "the value of A in envs"),
+    ):
+        with pytest.raises(
+            ConfigError, match=f"{name}: {place} must not hold NUL characters or half characters"
+        ):
+            config.plans({name: raw}, {})
+
+
 def test_values_of_variables_are_in_no_complaint() -> None:
     with pytest.raises(ConfigError) as refused:
         config.plans(

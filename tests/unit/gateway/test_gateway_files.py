@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from sandbox_chat.gateway.errors import StartError
 from sandbox_chat.gateway.log import Lines, Log, tail
 from sandbox_chat.gateway.processes import below, end_below
 from sandbox_chat.gateway.token_file import check_token, make_folder, remove_token, write_token
+from sandbox_chat.gateway.whole_file import write_whole
 
 
 @pytest.fixture
@@ -129,6 +131,27 @@ def test_a_token_file_is_private_and_replaced_at_once(tmp_path: Path) -> None:
     remove_token(path, "two")
     remove_token(path, "two")
     assert not path.exists()
+
+
+def test_a_file_is_written_whole_private_and_through_no_link(tmp_path: Path) -> None:
+    path, target = tmp_path / "file", tmp_path / "target"
+    target.write_bytes(b"mine")
+    path.symlink_to(target)
+    old = os.umask(0)
+    try:
+        write_whole(path, b"\0one")
+    finally:
+        os.umask(old)
+    assert path.read_bytes() == b"\0one" and not path.is_symlink() and target.read_bytes() == b"mine"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    together = [threading.Thread(target=write_whole, args=(path, bytes([n]) * 5000)) for n in range(8)]
+    for thread in together:
+        thread.start()
+    for thread in together:
+        thread.join()
+    found = path.read_bytes()
+    assert len(found) == 5000 and len(set(found)) == 1  # of one of them, whole
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["file", "target"]
 
 
 def test_a_token_file_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:

@@ -90,6 +90,21 @@ send([{"jsonrpc": "2.0", "id": str(message["id"]), "result": {"right": 1}}])
     assert "a banner" in bad.path.read_text()
 
 
+async def test_half_characters_become_whole_ones(bad: Bad) -> None:
+    link = await bad.link(
+        r"""
+if message["method"] == "fails":
+    send({"id": message["id"], "error": {"code": 1, "message": "\ud83d", "data": {"\ude00": 1}}})
+else:
+    result(message, {"\ud83d": ["\ude00", "\U0001f600", "\\ud83d"]})
+"""
+    )
+    assert await link.request("anything") == {"\ufffd": ["\ufffd", "\U0001f600", "\\ud83d"]}
+    with pytest.raises(RemoteError, match="\ufffd") as got:
+        await link.request("fails")
+    assert got.value.data == {"\ufffd": 1}
+
+
 async def test_a_list_that_holds_no_messages_is_logged_once(bad: Bad) -> None:
     link = await bad.link(
         r"""
@@ -254,6 +269,64 @@ else:
     try:
         all_of_them.offer(lambda _definition: True)
         assert set(all_of_them.offered) == {"t", "p0", "p1", "p2", "p3", "p4"}
+    finally:
+        await all_of_them.close()
+
+
+async def test_tools_that_change_during_a_start(bad: Bad, tmp_path: Path) -> None:
+    all_of_them = servers(
+        bad,
+        tmp_path,
+        """
+if message.get("method") == "tools/list":
+    lists = globals().setdefault("lists", [])
+    if "params" in message:  # the rest of the first list takes a while
+        time.sleep(0.5)
+    elif len(lists) < 2:
+        send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+    more = {} if lists else {"nextCursor": "x"}
+    lists.append(message)
+    result(message, {"tools": [{**TOOL, "name": f"t{len(lists)}"}], **more})
+else:
+    usual(message)
+""",
+    )
+    await all_of_them.start()
+    try:
+        all_of_them.offer(lambda _definition: True)
+        assert set(all_of_them.offered) == {"t1", "t2"}
+        async with asyncio.timeout(20):
+            while set(all_of_them.offered) != {"t3"}:
+                await asyncio.sleep(0.02)
+    finally:
+        await all_of_them.close()
+
+
+async def test_tools_that_change_during_a_listing(bad: Bad, tmp_path: Path) -> None:
+    all_of_them = servers(
+        bad,
+        tmp_path,
+        """
+change = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+if message.get("method") == "tools/list":
+    lists = globals().setdefault("lists", [])
+    lists.append(message)
+    if len(lists) == 2:
+        send(change); time.sleep(0.3)
+    result(message, {"tools": [{**TOOL, "name": f"t{len(lists)}"}]})
+elif message.get("method") == "tools/call":
+    send(change); result(message, {"content": []})
+else:
+    usual(message)
+""",
+    )
+    await all_of_them.start()
+    try:
+        all_of_them.offer(lambda _definition: True)
+        await all_of_them.call("t1", {"arguments": {}})
+        async with asyncio.timeout(20):
+            while set(all_of_them.offered) != {"t3"}:
+                await asyncio.sleep(0.02)
     finally:
         await all_of_them.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox_chat.gateway.library import accepts
-from sandbox_chat.gateway.tools import MOST_TOOLS, clean, merged, usable
+from sandbox_chat.gateway.tools import MOST_TOOLS, clean, merged, public, usable
 
 OBJECT = {"type": "object"}
 
@@ -52,6 +53,19 @@ def test_names_that_become_the_same_when_clean() -> None:
     assert set(offered) == {"t", "github_o_r_t"}
 
 
+def test_a_name_without_a_plain_letter_gets_one_that_is_made() -> None:
+    weather, rain = public("查询天气"), public("🌧")
+    found, said = kept([tool("查询天气"), tool("🌧"), tool("查询a")])
+    assert said == []
+    assert {name: each.original for name, each in merged({"s": found}).items()} == {
+        weather: "查询天气",
+        rain: "🌧",
+        "_a": "查询a",
+    }
+    assert names(s=["天气", "查询天气"])[weather] == ("s", "查询天气")  # the same in every list
+    assert set(names(a=["查询天气"], b=["查询天气"])) == {weather, f"b_{weather}"}
+
+
 def test_long_names_stay_unique() -> None:
     long = "n" * 300
     found = names(a=[long], b=[long], c=[long])
@@ -89,6 +103,41 @@ def test_a_schema_that_is_deep() -> None:
     found, said = kept([tool("deep", inputSchema=schema), tool("last")])
     assert [each["name"] for each in found] == ["last"]
     assert "deep" in said[0]
+
+
+def test_a_definition_that_could_not_be_written_costs_itself_only() -> None:
+    deep: Any = 1
+    for _ in range(300):
+        deep = [deep]
+    found, said = kept([tool("deep", _meta={"x": deep}), tool("last")])
+    assert [each["name"] for each in found] == ["last"]
+    assert said == ["the tool deep: left out, its definition is nested too deep"]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"items": {"allOf": [{}] * 24_000}},
+        {"allOf": [True] * 24_000},
+        {"type": [{"a": number} for number in range(7000)]},
+        {"type": [*(str(number) for number in range(20_000)), None]},
+    ],
+)
+def test_a_schema_that_would_take_long_to_check(rule: dict[str, Any]) -> None:
+    begin = time.process_time()
+    found, said = kept([tool("a", inputSchema=OBJECT | {"properties": {"a": rule}}), tool("last")])
+    assert [each["name"] for each in found] == ["last"]
+    assert said == ["the tool a: left out, its schema has too many parts"]
+    assert time.process_time() - begin < 2
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"^\p{L}+$", r"(?<y>\d{4})", "[^]", "^a{0,4294967296}$", "(", "a" * 1000 + "{1,9}" * 50]
+)
+def test_patterns_are_those_of_javascript(pattern: str) -> None:
+    schema = OBJECT | {"properties": {"a": {"pattern": pattern}}, "patternProperties": {pattern: {}}}
+    found, said = kept([tool("a", inputSchema=schema, outputSchema=schema)])
+    assert said == [] and found == [tool("a", inputSchema=schema, outputSchema=schema)]
 
 
 def test_a_reference_that_leads_nowhere_stays_with_its_tool() -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from sandbox_chat import events as ev
+from sandbox_chat.engine import OUTPUT
 from sandbox_chat.events import Event, ImageContent, SessionForked, ToolFinished
 from sandbox_chat.journal import Journal, SessionError, SessionNotFound, files, fork, list_sessions
 from sandbox_chat.journal.fork import Branch
+from sandbox_chat.journal.index import TITLE_LIMIT, summarise, write_meta
+from sandbox_chat.journal.keeping import rename
 from sandbox_chat.journal.search_text import agent_ids
+from sandbox_chat.ui.state import ChatState
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
@@ -69,7 +75,7 @@ def test_a_branch_after_an_earlier_turn(tmp_path: Path) -> None:
     assert [event.seq for event in past(tmp_path, "branch")] == [1, 2, 3, 4]
     summaries = {summary.id: summary for summary in list_sessions(tmp_path)}
     assert (summaries["branch"].turns, summaries["branch"].total_cost_usd) == (1, 0.25)
-    assert summaries["branch"].title == summaries["origin"].title == "prompt a"
+    assert (summaries["branch"].title, summaries["origin"].title) == ("prompt a (fork)", "prompt a")
 
 
 def test_a_branch_keeps_the_title_and_the_budget_that_were_given_last(tmp_path: Path) -> None:
@@ -79,15 +85,67 @@ def test_a_branch_keeps_the_title_and_the_budget_that_were_given_last(tmp_path: 
         ev.BudgetChanged(at=NOON, seq=9, limit_usd=0.5),
     )
     session(tmp_path, *said).close()
-    for name, after, first in (("end", None, 7), ("earlier", "a", 4)):
+    for name, after, first, mine in (("end", None, 7, "Mine (fork)"), ("earlier", "a", 4, "Mine (fork 2)")):
         fork.fork(tmp_path, "origin", name, after_turn=after)
         forked, title, budget = past(tmp_path, name)[-3:]
         assert isinstance(forked, SessionForked)
         assert isinstance(title, ev.SessionRenamed)
         assert isinstance(budget, ev.BudgetChanged)
-        assert (title.title, budget.limit_usd) == ("Mine", 0.5)
+        assert (title.title, budget.limit_usd) == (mine, 0.5)
         assert [forked.seq, title.seq, budget.seq] == [first, first + 1, first + 2]
-    assert {summary.title for summary in list_sessions(tmp_path)} == {"Mine"}
+    assert {summary.title for summary in list_sessions(tmp_path)} == {"Mine", "Mine (fork)", "Mine (fork 2)"}
+
+
+def title(root: Path, session_id: str) -> tuple[str, bool]:
+    """The title in the list, the same with and without ``meta.json``, and whether it was given by hand."""
+    found = summarise(root / session_id)
+    (root / session_id / files.META).unlink()
+    again = summarise(root / session_id)
+    assert found is not None and again is not None
+    assert (found.title, found.made_title, found.renamed) == (again.title, again.made_title, again.renamed)
+    write_meta(root / session_id, found)
+    state = ChatState()
+    state.apply_all(past(root, session_id))
+    assert state.title == found.title, "the chat shows the same"
+    return found.title, found.renamed
+
+
+def test_every_branch_has_a_title_of_its_own(tmp_path: Path) -> None:
+    session(tmp_path).close()
+    for name, origin, expected in (
+        ("one", "origin", "prompt a (fork)"),
+        ("two", "origin", "prompt a (fork 2)"),
+        ("three", "one", "prompt a (fork 3)"),
+    ):
+        fork.fork(tmp_path, origin, name)
+        assert title(tmp_path, name) == (expected, False), (
+            "no title by hand: it may be deleted when it is old"
+        )
+    rename(tmp_path, "one", "Another")
+    fork.fork(tmp_path, "two", "four")
+    assert title(tmp_path, "four") == ("prompt a (fork)", False), "that name is free again"
+    fork.fork(tmp_path, "one", "five", after_turn="a")
+    assert title(tmp_path, "five") == ("Another (fork)", True)
+    rename(tmp_path, "one", "")
+    assert title(tmp_path, "one")[1] is False
+    fork.fork(tmp_path, "one", "six")
+    found = [each.title for each in list_sessions(tmp_path)]
+    assert len(found) == len(set(found)) + 1  # the title that "one" got back was taken meanwhile
+
+
+def test_a_long_title_of_a_branch_is_cut_before_its_mark(tmp_path: Path) -> None:
+    long = "x" * 79 + "…"
+    assert fork.branch_title(long, ()) == "x" * 72 + "… (fork)"
+    second = fork.branch_title(long, {"x" * 72 + "… (fork)"})
+    assert second == "x" * 70 + "… (fork 2)"
+    assert len(second) == TITLE_LIMIT
+    assert fork.branch_title("", ()) == ""
+    assert fork.branch_title("(fork)", ()) == "(fork) (fork)"
+
+
+def test_a_branch_of_an_earlier_version_has_the_title_of_its_prompt(tmp_path: Path) -> None:
+    session(tmp_path, ev.SessionForked(at=NOON, seq=7, origin="x", turn_id="b")).close()
+    assert title(tmp_path, "origin") == ("prompt a", False)
 
 
 def test_a_branch_of_a_branch(tmp_path: Path) -> None:
@@ -125,6 +183,65 @@ def test_what_the_agent_calls_the_conversation_is_found(tmp_path: Path) -> None:
     assert fork.fork(tmp_path, "origin", "one").agent_id == "other"
     assert fork.fork(tmp_path, "origin", "two", after_turn="b").agent_id == "origin"
     assert fork.fork(tmp_path, "one", "three").agent_id == "one"  # what was copied has the id of the branch
+
+
+def agent_id(root: Path, origin: str, after: str) -> str:
+    """What is copied for a branch after a turn that shall remember it all."""
+    made = fork.fork(root, origin, f"{origin}-after-{after}", after_turn=after, remember=True)
+    return made.agent_id
+
+
+def test_what_was_forgotten_before_a_branch_is_found_where_it_came_from(tmp_path: Path) -> None:
+    cleared = ev.Cleared(at=NOON, seq=7, agent_id="other")
+    session(tmp_path, cleared, *turn(8, "c"), *turn(11, "d")).close()
+    fork.fork(tmp_path, "origin", "one", after_turn="d")
+    fork.fork(tmp_path, "one", "two")
+    for name in ("one", "two"):  # their copies begin with the turn "c"
+        assert [agent_id(tmp_path, name, after) for after in ("a", "b", "c")] == ["origin", "origin", name]
+    assert fork.fork(tmp_path, "origin", "empty", after_turn="b").forgotten
+    assert agent_id(tmp_path, "empty", "b") == "origin", "nothing was copied for it"
+    (tmp_path / "origin" / files.EVENTS).unlink()
+    fork.fork(tmp_path, "two", "three")
+    assert agent_id(tmp_path, "three", "a") == "one", "the last of them that is still there"
+
+
+def test_a_branch_that_says_it_comes_from_itself(tmp_path: Path) -> None:
+    for number, name in enumerate(("one", "../one", "/", "gone")):
+        root = tmp_path / str(number)
+        journal = Journal.create(root, "one")
+        for event in (
+            *turn(1, "a"),
+            ev.Cleared(at=NOON, seq=4, agent_id="x"),
+            SessionForked(at=NOON, seq=5, origin=name, turn_id="a"),
+            *turn(6, "b"),
+        ):
+            journal.append(event)
+        journal.close()
+        assert agent_id(root, "one", "a") == "one"
+
+
+def test_the_whole_output_of_a_run_is_in_the_folder_of_the_branch_too(tmp_path: Path) -> None:
+    journal = session(tmp_path)
+    kept = journal.folder / OUTPUT / "u.txt"
+    kept.parent.mkdir()
+    kept.write_text("all of it")
+    started, _, finished = turn(7, "c")
+    content = (ev.FileContent(str(kept), "text/plain", 9, "whole output"),)
+    for event in (
+        started,
+        ev.ToolStarted(at=NOON, seq=8, tool_use_id="v", name="x", input={"path": "output/.."}),
+        ev.ToolFinished(at=NOON, seq=9, tool_use_id="u", is_error=False, content=content, duration_ms=1),
+        dataclasses.replace(finished, seq=10),
+    ):
+        journal.append(event)
+    journal.close()
+    fork.fork(tmp_path, "origin", "branch")
+    shutil.rmtree(tmp_path / "origin")
+    [call] = [event for event in past(tmp_path, "branch") if isinstance(event, ToolFinished)]
+    [part] = call.content
+    assert isinstance(part, ev.FileContent)
+    assert Path(part.path) == tmp_path / "branch" / OUTPUT / "u.txt"
+    assert Path(part.path).read_text() == "all of it"
 
 
 def test_pictures_of_the_branch_are_in_its_folder(tmp_path: Path) -> None:
@@ -249,7 +366,8 @@ def test_a_session_is_looked_at_while_another_program_writes_to_it(tmp_path: Pat
 
 def test_the_end_of_a_branch_is_not_that_of_what_it_came_from(tmp_path: Path) -> None:
     root = tmp_path / "sessions"
-    session(root, ev.Cleared(at=NOON, seq=7, agent_id="other"), *turn(8, "c")).close()
+    other = "0f8b9a52-1111-4000-8000-000000000001"
+    session(root, ev.Cleared(at=NOON, seq=7, agent_id=other), *turn(8, "c")).close()
     fork.fork(root, "origin", "branch")
     assert agent_ids(root / "branch" / files.EVENTS) == set()
-    assert agent_ids(root / "origin" / files.EVENTS) == {"other"}
+    assert agent_ids(root / "origin" / files.EVENTS) == {other}

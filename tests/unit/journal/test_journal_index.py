@@ -19,6 +19,7 @@ from sandbox_chat.events import (
     Usage,
 )
 from sandbox_chat.journal import Journal, SessionNotFound, list_sessions, resolve
+from sandbox_chat.journal.errors import SessionAmbiguous
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
@@ -169,6 +170,14 @@ def test_a_name_that_fits_none_or_many(tmp_path: Path, wanted: str, said: str) -
         resolve(tmp_path, wanted)
     assert said in str(caught.value)
     assert str(caught.value).isprintable()
+
+
+def test_those_that_fit_are_named(tmp_path: Path) -> None:
+    for number in range(7):
+        session(tmp_path, f"aaaabbbb-{number}")
+    with pytest.raises(SessionAmbiguous) as caught:
+        resolve(tmp_path, "aaaabbbb")
+    assert caught.value.fits == tuple(f"aaaabbbb-{number}" for number in range(5))
 
 
 def test_the_newest_of_none(tmp_path: Path) -> None:

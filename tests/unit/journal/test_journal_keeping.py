@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import shutil
 from datetime import UTC, datetime, timedelta
@@ -13,11 +14,13 @@ from support.saved import NOON, Saved, turn
 
 from sandbox_chat.engine import Engine
 from sandbox_chat.events import Event, Notice, SessionRenamed
-from sandbox_chat.journal import Journal, SessionError, SessionNotFound
+from sandbox_chat.journal import Journal, SessionError, SessionInUse, SessionNotFound
 from sandbox_chat.journal.files import read_events
 from sandbox_chat.journal.index import list_sessions, summarise
 from sandbox_chat.journal.keeping import delete, expire, is_open, rename
 from sandbox_chat.settings import Settings
+from sandbox_chat.ui.queue import Prompt
+from sandbox_chat.ui.waiting_file import Left, WaitingFile
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
@@ -171,6 +174,76 @@ def test_the_record_of_a_login_goes_too(tmp_path: Path, monkeypatch: pytest.Monk
         kept[-1].write_text("no session of ours")
         delete(tmp_path / "data", f"a{number}")
         assert list(folder.iterdir()) == kept[-1:]
+
+
+def test_only_records_of_the_agent_go_with_a_session(tmp_path: Path) -> None:
+    saved = Saved(tmp_path)
+    saved.session("a", [("first", "x")])
+    own = "0f8b9a52-1111-4000-8000-000000000001"
+    for name in (own, "memory", "notes", own.upper()):
+        saved.lines("a", {"type": "cleared", "agent_id": name})
+    folder = tmp_path / "claude" / "config" / "projects" / "-w"
+    for name in ("memory", own):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "MEMORY.md").write_text("what the agent knows")
+    for name in ("notes.jsonl", f"{own}.jsonl"):
+        (folder / name).write_text("what was said")
+    delete(tmp_path, "a")
+    assert sorted(path.name for path in folder.iterdir()) == ["memory", "notes.jsonl"]
+    assert (folder / "memory" / "MEMORY.md").is_file()
+
+
+def test_prompts_that_wait_for_a_session_go_with_it(tmp_path: Path) -> None:
+    saved = Saved(tmp_path)
+    folder = tmp_path / "waiting"
+    for name in ("old", "gone", "stays"):
+        saved.session(name, [("first", "x")])
+    for name in ("old", "gone", "gone", "stays", "never-had-a-turn"):
+        waits(folder, name).close(keep=True)
+    running = waits(folder, "gone")
+    (folder / "x.json").write_text("{")  # damaged, and one that cannot be opened: neither stops anything
+    (folder / "x.lock").touch()
+    (folder / "y.lock").symlink_to(tmp_path / "nothing")
+    delete(tmp_path, "gone")
+    assert waiting(folder) == ["gone", "never-had-a-turn", "old", "stays"], (
+        "a program that runs has one of these"
+    )
+    running.close(keep=True)
+    age(saved, "old", 31)
+    age(saved, "stays", 1)
+    assert expire(tmp_path, 30, now=NOW) == 1
+    assert waiting(folder) == ["gone", "never-had-a-turn", "stays"]
+    assert len(list(folder.glob("*.lock"))) == 5  # none of those that are gone
+
+
+def waits(folder: Path, session_id: str) -> WaitingFile:
+    """The file of a program in which a prompt waits."""
+    file = WaitingFile(folder)
+    file.save(Left(session_id, (Prompt("later"),)))
+    assert file.settle()
+    return file
+
+
+def waiting(folder: Path) -> list[str]:
+    """The sessions for which prompts wait, as the files say."""
+    bodies = [path.read_text() for path in folder.glob("*.json") if path.name != "x.json"]
+    return sorted(json.loads(body)["session"] for body in bodies)
+
+
+def test_a_session_that_is_open_is_not_renamed(tmp_path: Path) -> None:
+    saved = Saved(tmp_path)
+    saved.session("a", [("first", "x")])
+    journal = Journal.open(saved.root, "a")
+    try:
+        with pytest.raises(
+            SessionInUse, match=r"^Session a is open in a running .* there, with /rename, or close it"
+        ):
+            rename(saved.root, "a", "Mine")
+        journal.append(SessionRenamed(seq=journal.last_seq + 1, title="Theirs"))
+    finally:
+        journal.close()
+    assert [each.title for each in list_sessions(saved.root)] == ["Theirs"]
+    assert rename(saved.root, "a", "Mine") == "Mine"
 
 
 def test_old_sessions_are_deleted(tmp_path: Path) -> None:

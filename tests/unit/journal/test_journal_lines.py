@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import random
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sandbox_chat import event_json
-from sandbox_chat.events import Event, Text, TurnStarted
+from sandbox_chat.agent.calls import Calls
+from sandbox_chat.events import Event, SessionRenamed, Text, ToolStarted, TurnStarted
 from sandbox_chat.journal import Journal, files, lines
 from sandbox_chat.journal.lines import DAMAGED, Damage, Numbers, read_lines
 
@@ -37,6 +40,39 @@ def session(root: Path, *rows: bytes) -> Path:
 def read(folder: Path) -> tuple[list[int], int]:
     damage = Damage()
     return [event.seq for event in files.read_events(folder, damage)], damage.skipped
+
+
+@pytest.mark.parametrize("depth", [100, 490, 700, 960, 5000, 100_000])
+def test_a_call_that_is_nested_deeply_stops_nothing(tmp_path: Path, depth: int) -> None:
+    call = line(ToolStarted(at=NOON, seq=2, tool_use_id="u", name="n", input={"x": 0}))
+    folder = session(tmp_path, call.replace(b"0}", b"[" * depth + b"1" + b"]" * depth + b"}"), line(text(3)))
+    found, skipped = read(folder)
+    assert (found, skipped) in (([1, 2, 3], 0), ([1, 3], 1))
+    if depth < 500:
+        assert skipped == 0, "one that an earlier version wrote is read, too"
+    journal = Journal.open(tmp_path, "s")
+    assert len(list(journal.events())) == len(found)
+    journal.append(SessionRenamed(at=NOON, seq=4, title="t"))
+    journal.close()
+    assert journal.problem == ""
+    assert read(folder) == ([*found, 4], skipped)
+
+
+def test_a_call_that_is_nested_deeply_can_be_read_where_it_was_written(tmp_path: Path) -> None:
+    value: Any = 1
+    for _ in range(900):
+        value = {"x": value}
+    call = Calls().started("u", "n", value)
+    assert call is not None
+    folder = session(tmp_path, line(dataclasses.replace(call, at=NOON, seq=2)))
+
+    def deeply(levels: int) -> list[Event]:
+        return deeply(levels - 1) if levels else list(files.read_events(folder))
+
+    for levels in (0, 500):
+        found = deeply(levels)[1]
+        assert isinstance(found, ToolStarted)
+        assert found.input == call.input
 
 
 @pytest.mark.parametrize("size", [99, 100, 101, 250, 1000])

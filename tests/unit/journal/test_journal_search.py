@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import uuid
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from support.saved import Saved
 
 from sandbox_chat.journal import search_index
+from sandbox_chat.journal.keeping import delete
 from sandbox_chat.journal.search import NAME, SessionSearch
 from sandbox_chat.journal.search_query import apart, excerpt, fold, parse, together
 from sandbox_chat.journal.search_text import OUTPUT_LIMIT, SessionText, agent_ids
@@ -224,12 +226,16 @@ def test_text_from_the_file_is_cleaned(tmp_path: Path) -> None:
 def test_the_agents_own_ids(tmp_path: Path) -> None:
     saved = Saved(tmp_path)
     path = saved.session("a", [("one", "x")])
+    of_its_origin, own, later = (str(uuid.UUID(int=number)) for number in (1, 2, 3))
     saved.lines(
-        "a", {"type": "cleared", "agent_id": "of-its-origin"}, {"type": "session_forked", "agent_id": "c3"}
+        "a", {"type": "cleared", "agent_id": of_its_origin}, {"type": "session_forked", "agent_id": own}
     )
-    assert agent_ids(path) == {"c3"}  # what came before the branch belongs to another session
-    saved.lines("a", {"type": "cleared", "agent_id": "b2"})
-    assert agent_ids(path) == {"b2", "c3"}
+    assert agent_ids(path) == {own}  # what came before the branch belongs to another session
+    saved.lines("a", {"type": "cleared", "agent_id": later})
+    assert agent_ids(path) == {own, later}
+    for name in ("memory", "", "..", "*", own.replace("-", ""), f"{{{own}}}", f"urn:uuid:{own}", "A" * 32):
+        saved.lines("a", {"type": "cleared", "agent_id": name})
+    assert agent_ids(path) == {own, later}  # the others name whatever a folder may hold
     assert agent_ids(tmp_path / "none") == set()
 
 
@@ -311,6 +317,48 @@ def test_a_session_that_is_gone_is_forgotten(data: Path) -> None:
     assert ids(searched(data, "damped")) == []
     with sqlite3.connect(data / NAME) as db:
         assert db.execute("SELECT count(*) FROM texts").fetchone() == (3,)
+
+
+def bytes_of(data: Path) -> bytes:
+    """All that another program can read of the index, as letters of one case."""
+    return b"".join(path.read_bytes() for path in data.glob(f"{NAME}*")).lower()
+
+
+def test_nothing_of_a_session_that_is_deleted_can_be_read_in_the_file(tmp_path: Path) -> None:
+    saved = Saved(tmp_path)
+    for number in range(12):
+        saved.session(f"s{number}", [(f"common words {number}", "of an ordinary answer " * 50)])
+    secrets = [
+        b"hunter",
+        b"swordfish",
+        b"rosebud",
+        b"plutonium",
+    ]  # a word at a time, for so the index has them
+    saved.session("old", [("hunter and swordfish", "rosebud " * 40, "", "plutonium\n" * 300)] * 30)
+    saved.rename("old", "Swordfish plan")
+    finder = SessionSearch(tmp_path)
+    assert finder.update()
+    saved.more("old", [("hunter once more", "x")])
+    assert finder.update()
+    assert all(secret in bytes_of(tmp_path) for secret in secrets)
+    with sqlite3.connect(tmp_path / NAME) as db:  # another program looks: so there is a file -wal
+        db.execute("SELECT count(*) FROM sessions").fetchone()
+        delete(tmp_path, "old")
+        assert [secret for secret in secrets if secret in bytes_of(tmp_path)] == []
+    assert len(searched(tmp_path, "ordinary").matches) == 12
+
+
+def test_what_an_earlier_version_left_of_deleted_sessions_goes_too(tmp_path: Path) -> None:
+    saved = Saved(tmp_path)
+    saved.session("a", [("stays", "x")])
+    assert SessionSearch(tmp_path).update()
+    with sqlite3.connect(tmp_path / NAME) as db:
+        db.execute("INSERT INTO texts(rowid, prompt) VALUES(5, 'swordfish')")
+        db.execute("DELETE FROM texts WHERE rowid = 5")
+        db.execute("PRAGMA user_version = 1")
+    assert b"swordfish" in bytes_of(tmp_path)
+    assert ids(searched(tmp_path, "stays")) == ["a"]
+    assert b"swordfish" not in bytes_of(tmp_path)
 
 
 def test_a_large_session_is_written_in_parts(

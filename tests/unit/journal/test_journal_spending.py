@@ -84,6 +84,22 @@ def test_a_fork_has_spent_what_came_after(tmp_path: Path) -> None:
     assert (spent.usage, spent.cost) == (ONE, 0.5)
 
 
+def test_a_fork_has_not_spent_what_a_stopped_turn_turned_out_to_cost(tmp_path: Path) -> None:
+    whole = (ev.ModelUse("a", TWO, 3.0), ev.ModelUse("b", TWO, 2.0))
+    later = ev.Usage(400, 40, 20, 4)
+    folder = session(
+        tmp_path,
+        started(),
+        end(ONE, None),
+        ev.SessionForked(origin="s0", turn_id="t"),
+        ev.TurnSettled(at=START, turn_id="t", usage=TWO, cost_usd=5.0, total_cost_usd=5.0, models=whole),
+        started(),
+        end(ONE, 0.5, ev.ModelUse("a", later, 3.5), whole[1]),
+    )
+    [spent] = read_spending(folder)
+    assert (spent.model, spent.usage, spent.cost) == ("a", ONE, 0.5)
+
+
 def test_the_runs_of_the_demo_are_marked(tmp_path: Path) -> None:
     folder = session(tmp_path, started(demo=True), end(ONE, None), started(), end(ONE, 0.5))
     assert [spent.demo for spent in read_spending(folder)] == [True, False]

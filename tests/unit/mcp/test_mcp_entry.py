@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sandbox_chat.mcp.checks import name_problem
 from sandbox_chat.mcp.entry import Entry, read_entry
-from sandbox_chat.mcp.variables import Unset, expand, like_a_credential, masked, references
+from sandbox_chat.mcp.variables import Unset, expand, like_a_credential, masked, masked_address, references
 from sandbox_chat.settings import ConfigError
 
 PATH = Path("/conf/mcp.json")
@@ -204,6 +204,9 @@ def test_unknown_keys_are_a_warning(key: str, part: str) -> None:
         ("${B:-}", ""),
         ("${B:-a:-b c}", "a:-b c"),
         ("${LOOP}", "${LOOP}"),
+        ("$${A}", "${A}"),
+        ("$$${A}${A}", "$${A}1"),
+        ("$${A%b} $${ $${", "${A%b} ${ ${"),
     ],
 )
 def test_expansion(text: str, result: str) -> None:
@@ -281,11 +284,55 @@ def test_what_is_shown_holds_no_credential() -> None:
     assert "NODE_OPTIONS=--require ./x.js" in shown
     assert "é⏎z" in shown
     address = entry({"url": f"https://h/p?key={CANARY}"})
-    assert address.how() == "https://h/p"
+    assert address.how() == "https://h/p?key=[secret]"
     assert (
         masked("npx -y @modelcontextprotocol/server-filesystem@1 /a")
         == "npx -y @modelcontextprotocol/server-filesystem@1 /a"
     )
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://h/p", "https://h/p"),
+        ("https://h/p?k=${ANTHROPIC_API_KEY}", "https://h/p?k=${ANTHROPIC_API_KEY}"),
+        ("https://h/p?token=${A}&x=1&api_key=abc=d", "https://h/p?token=${A}&x=1&api_key=[secret]"),
+        ("https://h/p?token=ab${A}cd", "https://h/p?token=[secret]${A}[secret]"),
+        ("https://h/p?x=ghp_0123456789${A}", "https://h/p?x=[secret]${A}"),
+        ("https://h/p?token=${A:-x&y=z?}", "https://h/p?token=${A:-x&y=z?}"),
+        ("https://h:8443?a=b@c", "https://h:8443?a=b@c"),
+        (f"https://h/p?{'a1' * 20}", "https://h/p?[secret]"),
+        ("https://h/p?to%6ben=x", "https://h/p?to%6ben=[secret]"),
+    ],
+)
+def test_an_address_is_shown_with_its_query(url: str, shown: str) -> None:
+    assert masked_address(url) == shown == entry({"url": url}).how()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("db://u:${PASS}@h/d", "db://u:${PASS}@h/d"),
+        ("db://u:a${PASS}b@h/d", "db://u:[secret]${PASS}[secret]@h/d"),
+        ("x ${ghp_0123456789} ${A:-sk-0123456789}", "x ${ghp_0123456789} ${A:-[secret]}"),
+        ("$${ghp_0123456789}", "$${[secret]}"),
+    ],
+)
+def test_a_variable_is_never_left_out(text: str, shown: str) -> None:
+    assert masked(text) == shown
+
+
+def test_what_is_written_as_a_variable_and_is_none() -> None:
+    found = entry({"command": "sh", "args": ["-c", "echo ${X%y} ${UNSET}"]})
+    with pytest.raises(
+        ConfigError, match=r"^args\[1\] of the server mine .* holds \$\{X%y\}.* \$\$\{ for a literal"
+    ):
+        found.check_variables()
+    found = entry({"command": "sh", "args": ["-c", "echo $${X%y} ${A}"], "env": {"TOKEN": "$${x}"}})
+    found.check_variables()
+    assert found.variables() == found.unset({}) == ["A"]
+    assert found.config({"A": "1", "X": "2"}).command[2] == "echo ${X%y} 1"
+    assert found.given() == ["TOKEN=[secret]"]
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import subprocess
+import sys
+import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sandbox_chat.mcp import kept, permission
 from sandbox_chat.mcp.base import Endpoint, ServerConfig, ToolDefinition
-from sandbox_chat.mcp.kept import Damaged, config_key, read_json, read_tools, write_json, write_tools
+from sandbox_chat.mcp.kept import Damaged, alone, config_key, read_json, read_tools, write_json, write_tools
 from sandbox_chat.settings import Secret, Servers, Settings
 
 TOOL = ToolDefinition(
@@ -90,3 +97,63 @@ def test_the_key_is_of_the_configuration_and_not_of_its_secrets() -> None:
         assert config_key(other, settings) != key
     inside = ServerConfig(name="gateway", place="sandbox")
     assert config_key(inside, Settings(sandbox_mcp=Servers({"time": {}}))) != config_key(inside, settings)
+
+
+async def nobody(_: object) -> str:
+    pytest.fail("it asked")
+
+
+def test_what_two_programs_allow_at_the_same_time_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "mcp" / "pins.json"
+
+    def slowly(*arguments: Any) -> None:
+        time.sleep(0.02)  # the others read meanwhile what this one is about to replace
+        write_json(*arguments)
+
+    monkeypatch.setattr(permission, "write_json", slowly)
+
+    def allow(name: str) -> None:
+        tool = dataclasses.replace(TOOL, name=name, original=name)
+        decides = permission.Permission(Settings(mcp_allow=("git/*",)), path)
+        assert asyncio.run(decides.refusal(ServerConfig(name="git"), tool, "{}", "c", nobody)) == ""
+
+    together = [threading.Thread(target=allow, args=(f"tool{number}",)) for number in range(6)]
+    for thread in together:
+        thread.start()
+    for thread in together:
+        thread.join()
+    assert sorted(read_json(path)["pins"]) == [f"git/tool{number}" for number in range(6)]
+    assert path.parent.stat().st_mode & 0o077 == 0
+    assert all(each.stat().st_mode & 0o777 == 0o600 for each in path.parent.iterdir())
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from sandbox_chat.mcp.kept import alone
+with alone(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_lock_of_another_program_is_waited_for_not_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "pins.json"
+    command = [sys.executable, "-c", HOLD, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None and other.stdin is not None
+        assert other.stdout.readline() == "held\n"
+        monkeypatch.setattr(kept, "LOCK_SECONDS", 0.1)
+        with pytest.raises(TimeoutError, match="another program is writing it"), alone(path):
+            pass
+        decides = permission.Permission(Settings(mcp_allow=("git/*",)), path)
+        for _ in range(2):  # it holds for this session all the same
+            assert asyncio.run(decides.refusal(ServerConfig(name="git"), TOOL, "{}", "c", nobody)) == ""
+        assert "another program is writing it" in caplog.text
+        other.stdin.close()
+    with alone(path):
+        pass

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sandbox_chat.mcp import definitions as of_server
 from sandbox_chat.mcp.schemas import SchemaError, offered, wrong_arguments
 
 
@@ -34,6 +35,12 @@ def with_argument(rule: Any) -> dict[str, Any]:
         (with_argument({"$ref": "#/$defs/x"}), "'#/$defs/x', which is not in it"),
         (with_argument({"$ref": "other.json"}), "which is not in it"),
         (with_argument({"$ref": "#nowhere"}), "which is not in it"),
+        (with_argument({"$ref": "#/allOf/²"}) | {"allOf": [{}]}, "which is not in it"),
+        (with_argument({"$ref": "#/allOf/" + "1" * 5000}) | {"allOf": [{}]}, "which is not in it"),
+        (with_argument({"$ref": "#/allOf/-1"}) | {"allOf": [{}]}, "which is not in it"),
+        (with_argument({"items": {"allOf": [{}] * 24_000}}), "too many parts"),
+        (with_argument({"allOf": [True] * 16_000}), "too many parts"),
+        (with_argument({"type": [{"a": number} for number in range(7000)]}), "too many parts"),
         (with_argument({"type": "strng"}), "not valid at properties/a/type"),
         ({"type": "object", "required": "a"}, "not valid at required"),
         ({"type": "object", "properties": {"a b": {}}}, "'a b'"),
@@ -55,6 +62,12 @@ def test_schemas_that_are_not_offered(schema: Any, words: str) -> None:
         with_argument({"$ref": "#name"}) | {"$defs": {"x": {"$anchor": "name"}}},
         with_argument({"anyOf": [{"type": "string"}, {"type": "null"}]}),
         with_argument(True),
+        with_argument({"$ref": "#/$defs/a/allOf/1"}) | {"$defs": {"a": {"allOf": [{}, {}]}}},
+        with_argument({"enum": list(range(15_000))}),
+        with_argument({"pattern": r"^\p{L}+$"}),
+        with_argument({"pattern": r"(?<y>\d{4})"}),
+        with_argument({"pattern": "[^]", "patternProperties": {r"^\p{L}": {}}}),
+        with_argument({"pattern": "^a{0,4294967296}$"}),
     ],
 )
 def test_schemas_that_are_offered_as_they_are(schema: dict[str, Any]) -> None:
@@ -130,6 +143,63 @@ def test_no_schema_makes_a_check_endless() -> None:
     names = {"type": "object", "patternProperties": {"^(a+)+$": {}}, "additionalProperties": False}
     assert wrong_arguments("t", offered(names), {"a" * 40 + "!": 1}) == ""
     assert time.process_time() - begin < 5
+
+
+ZEROS = [0] * 50
+LARGE = ["x" * 50] * 3000
+
+
+@pytest.mark.parametrize(
+    ("rule", "given"),
+    [
+        ({"items": {"allOf": [{}] * 24_000}}, ZEROS),
+        ({"items": {"anyOf": [{"enum": [1]}] * 6000}}, ZEROS),
+        ({"items": {"enum": list(range(1, 15_000))}}, [0] * 60_000),
+        ({"items": {"required": [f"a{number}" for number in range(9000)]}}, [{}] * 20_000),
+        ({"items": {"type": ["string"] * 9000}}, [0] * 20_000),
+        ({"allOf": [False] * 16_000}, LARGE),
+        ({"anyOf": [False] * 16_000}, LARGE),
+        ({"oneOf": [{}] + [False] * 16_000}, LARGE),
+        ({"uniqueItems": True}, [{"a": number} for number in range(20_000)]),
+    ],
+)
+def test_a_check_that_takes_long_is_left_to_the_server(rule: dict[str, Any], given: Any) -> None:
+    begin = time.process_time()
+    assert wrong_arguments("t", with_argument(rule), {"a": given}) == ""
+    assert time.process_time() - begin < 2
+
+
+def test_a_part_of_another_draft_is_checked_by_the_same_rules() -> None:
+    """Else its patterns would be tried."""
+    old = {"$schema": "http://json-schema.org/draft-07/schema#", "type": "string", "pattern": "^b+$"}
+    assert wrong_arguments("t", with_argument(old), {"a": "a"}) == ""
+    assert "'string'" in wrong_arguments("t", with_argument(old), {"a": 1})
+
+
+def test_nothing_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fetch(*_: Any, **__: Any) -> None:
+        asked.append(_)
+
+    asked: list[Any] = []
+    monkeypatch.setattr("urllib.request.urlopen", fetch)
+    elsewhere = {"y": {"properties": {"b": {"$id": "http://127.0.0.1:9/z", "$ref": "#/properties"}}}}
+    schema = offered(with_argument({"$ref": "#/x/y"}) | {"x": elsewhere})
+    assert wrong_arguments("t", schema, {"a": {"b": 1}}) == ""
+    assert asked == []
+
+
+def test_a_check_that_fails_costs_its_tool_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    def check(schema: Any) -> Any:
+        if "x" in schema:
+            raise OverflowError
+        return offered(schema)
+
+    monkeypatch.setattr(of_server, "offered", check)
+    tools, notes = of_server.definitions(
+        "s", [{"name": "a", "inputSchema": {"x": 1}}, {"name": "b", "inputSchema": {}}]
+    )
+    assert [tool.name for tool in tools] == ["b"]
+    assert notes == ["Its tool a is not offered: its schema cannot be read."]
 
 
 def test_older_drafts_are_put_into_the_words_of_the_newest() -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.types.jsonrpc import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
+from sandbox_chat.gateway.json_text import whole_characters
 from sandbox_chat.mcp.wire import DEPTH, OWN, answered, read_message, shallow
 
 
@@ -40,6 +41,20 @@ def test_broken_characters_and_depth() -> None:
     deep = '{"a":' * 5000 + "1" + "}" * 5000
     message = read_message(('{"jsonrpc":"2.0","id":1,"result":{"x":' + deep + ',"y":2}}').encode())
     assert isinstance(message, JSONRPCResponse) and message.result["y"] == 2
+
+
+def test_half_characters() -> None:
+    line = rb'{"jsonrpc":"2.0","id":1,"result":{"\ud83d":"\uDE00 \ud83d\ud83D\ude00 \\ud83d \\\ud83d"}}'
+    message = read_message(line)
+    assert isinstance(message, JSONRPCResponse)
+    assert message.result == {"\ufffd": "\ufffd \ufffd\U0001f600 \\ud83d \\\ufffd"}
+    assert read_message(message.model_dump_json().encode()) == message
+
+
+@given(st.text(st.characters() | st.sampled_from("\ud83d\ude00\\")))
+def test_only_half_characters_are_replaced(text: str) -> None:
+    halves = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    assert json.loads(whole_characters(json.dumps(text))) == halves
 
 
 def test_shallow_leaves_the_rest_as_it_is() -> None:

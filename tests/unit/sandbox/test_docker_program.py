@@ -29,6 +29,20 @@ def stand_in(folder: Path, script: str) -> Settings:
     return Settings(docker_command=str(path), data_dir=folder / "data")
 
 
+def test_a_program_that_is_held_is_out_of_reach_of_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "not for it")
+    settings = stand_in(tmp_path, 'echo "$PWD ${ANTHROPIC_API_KEY-none}"; read line; echo "$line" >&2')
+    with docker_program.hold([settings.docker_command, "run"]) as process:
+        assert os.getsid(process.pid) == process.pid
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        process.stdin.write(b"in\n")
+        assert (process.stdout.read(), process.stderr.read()) == (b"/ none\n", b"in\n")
+    with pytest.raises(FileNotFoundError):
+        docker_program.hold([str(tmp_path / "none")])
+
+
 @pytest.mark.parametrize(
     ("said", "advice"),
     [

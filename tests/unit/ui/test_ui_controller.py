@@ -321,3 +321,77 @@ def test_what_is_sent_again_is_a_prompt_and_no_order() -> None:
         desk.deliver()
     assert desk.chat.retry()
     assert desk.engine.prompts[-1] == "one"
+
+
+def left_waiting(last: str, *texts: str, held: str = "") -> Desk:
+    """A resumed session whose last prompt failed, and what an earlier run left in it."""
+    desk = Desk()
+    desk.chat.submit(last)
+    desk.deliver()
+    desk.engine.finish(is_error=True)
+    desk.deliver()
+    desk.engine.prompts.clear()
+    desk.chat.queue.bring([Prompt(text) for text in texts])
+    desk.chat.queue.hold(held)
+    return desk
+
+
+def run_dry(desk: Desk) -> list[str]:
+    """What goes out while turn after turn ends."""
+    desk.deliver()
+    while desk.chat.busy:
+        desk.engine.finish()
+        desk.deliver()
+    return desk.engine.prompts
+
+
+def test_what_is_sent_again_brings_nothing_along_that_an_earlier_run_left() -> None:
+    desk = left_waiting("one", "one", "two")
+    assert desk.chat.retry()
+    assert run_dry(desk) == ["one"]
+    assert desk.chat.waiting == ["two"] and desk.chat.queue.left
+    desk = left_waiting("one", "two", "one")
+    assert desk.chat.retry()
+    assert run_dry(desk) == ["one"]
+    assert desk.chat.waiting == ["two", "one"]
+
+
+def test_the_one_that_was_given_back_is_not_sent_twice() -> None:
+    desk = Desk()
+    desk.free = False
+    desk.chat.submit("one")
+    desk.chat.submit("after it")
+    desk.deliver()
+    desk.engine.finish(is_error=True)
+    desk.deliver()
+    desk.chat.queue.bring([Prompt("two")])
+    assert desk.chat.waiting == ["two", "one", "after it"]
+    desk.engine.prompts.clear()
+    assert desk.chat.retry()
+    assert run_dry(desk) == ["one", "after it"]
+    assert desk.chat.waiting == ["two"]
+
+
+def test_nothing_that_waits_goes_out_once_the_session_is_being_left() -> None:
+    desk = Desk()
+    for text in ("one", "two", "three"):
+        desk.chat.submit(text)
+    desk.deliver()
+    desk.chat.queue.edit(next(iter(desk.chat.queue)).id)
+    desk.chat.leave()
+    desk.engine.finish()
+    desk.deliver()
+    desk.chat.put_back([Part("text", "two, half")])
+    assert not desk.chat.resume_waiting()
+    desk.deliver()
+    assert desk.engine.prompts == ["one"]
+    assert desk.chat.waiting == ["two, half", "three"]
+
+
+def test_what_waits_is_kept_again_once_the_session_is_known() -> None:
+    kept: list[list[str]] = []
+    desk = Desk(attach=False)
+    desk.chat.queue.bring([Prompt("old")])
+    desk.chat.keep = lambda prompts: kept.append([prompt.text for prompt in prompts])
+    desk.chat.attach(desk.engine)
+    assert kept == [["old"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -9,11 +10,13 @@ import signal
 import stat
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from sandbox_chat.ui.drafts import Drafts
+from sandbox_chat.ui.history import ENTRY_LIMIT, History
 from sandbox_chat.ui.tokens import Part
 
 DRAFT = [Part("text", "look at "), Part("file", "/w/f.csv", "f.csv", 3), Part("paste", "a\nb")]
@@ -33,6 +36,13 @@ time.sleep(60)
 """
 
 
+def recovered(drafts: Drafts) -> list[list[Part]]:
+    """The drafts that programs left which are gone, newest first; they are removed."""
+    found = [list(parts) for parts in drafts.find()]
+    drafts.let_go(remove=True)
+    return found
+
+
 def killed(folder: Path, text: str) -> None:
     """Run a program that keeps a draft, and kill it."""
     with subprocess.Popen(
@@ -40,14 +50,14 @@ def killed(folder: Path, text: str) -> None:
     ) as program:
         assert program.stdout is not None
         assert program.stdout.readline() == "kept\n"
-        assert Drafts(folder).recover() == []  # it lives: its draft is its own
+        assert recovered(Drafts(folder)) == []  # it lives: its draft is its own
         program.send_signal(signal.SIGKILL)
 
 
 def test_a_killed_program_leaves_its_draft_once(tmp_path: Path) -> None:
     killed(tmp_path / "drafts", "unsent")
-    assert Drafts(tmp_path / "drafts").recover() == [[Part("text", "unsent"), Part("paste", "long")]]
-    assert Drafts(tmp_path / "drafts").recover() == []
+    assert recovered(Drafts(tmp_path / "drafts")) == [[Part("text", "unsent"), Part("paste", "long")]]
+    assert recovered(Drafts(tmp_path / "drafts")) == []
     assert list((tmp_path / "drafts").iterdir()) == []
 
 
@@ -62,7 +72,7 @@ def test_several_are_found_newest_first(tmp_path: Path) -> None:
                 path.rename(path.with_name(path.name + ".aside"))
     for path in tmp_path.glob("*.aside"):
         path.rename(path.with_suffix(""))
-    assert [parts[0].text for parts in Drafts(tmp_path).recover()] == ["newer", "older"]
+    assert [parts[0].text for parts in recovered(Drafts(tmp_path))] == ["newer", "older"]
 
 
 def test_nobody_else_can_read_it_and_nothing_stays_after_the_end(tmp_path: Path) -> None:
@@ -88,7 +98,7 @@ def test_after_a_failure_it_is_kept_for_the_next_run(tmp_path: Path) -> None:
     drafts = Drafts(tmp_path)
     drafts.save(DRAFT)
     drafts.close(keep=True)
-    assert Drafts(tmp_path).recover() == [DRAFT]
+    assert recovered(Drafts(tmp_path)) == [DRAFT]
 
 
 def test_what_was_saved_last_is_kept(tmp_path: Path) -> None:
@@ -108,7 +118,7 @@ def test_damaged_and_hostile_files_are_no_drafts(tmp_path: Path) -> None:
     (tmp_path / "e.json").write_text(json.dumps([["text", "x\x1b[2J\u202e", "", 0]]))
     (tmp_path / "e.lock").touch()
     (tmp_path / "f.lock").symlink_to(tmp_path / "nothing")
-    assert Drafts(tmp_path).recover() == [[Part("text", "x␛[2J<U+202E>")]]
+    assert recovered(Drafts(tmp_path)) == [[Part("text", "x␛[2J<U+202E>")]]
 
 
 def test_a_folder_that_cannot_be_written_is_told_and_stops_nothing(tmp_path: Path) -> None:
@@ -120,7 +130,7 @@ def test_a_folder_that_cannot_be_written_is_told_and_stops_nothing(tmp_path: Pat
         assert drafts.settle()
     assert "cannot be written" in drafts.problem
     assert told == [drafts.problem]
-    assert drafts.recover() == []
+    assert recovered(drafts) == []
     drafts.close()
 
 
@@ -135,7 +145,7 @@ def test_a_program_that_starts_meanwhile_takes_no_lock_away(
     def flock(fd: int, operation: int) -> None:
         if not went:
             went.append(fd)
-            assert other.recover() == []
+            assert recovered(other) == []
         real(fd, operation)
 
     monkeypatch.setattr(fcntl, "flock", flock)
@@ -143,6 +153,98 @@ def test_a_program_that_starts_meanwhile_takes_no_lock_away(
     drafts.save([Part("text", "mine")])
     assert drafts.settle()
     assert drafts.problem == ""
-    assert other.recover() == []
+    assert recovered(other) == []
     drafts.close(keep=True)
-    assert other.recover() == [[Part("text", "mine")]]
+    assert recovered(other) == [[Part("text", "mine")]]
+
+
+# -- brought back --------------------------------------------------------------------------------------------
+
+
+def left_by(folder: Path, *texts: str) -> None:
+    """Runs that are over left these drafts, the oldest first."""
+    for age, text in enumerate(reversed(texts)):
+        drafts = Drafts(folder)
+        drafts.save([Part("text", text)])
+        assert drafts.settle()
+        drafts.close(keep=True)
+        [kept] = [path for path in folder.glob("*.json") if json.loads(path.read_text())[0][1] == text]
+        os.utime(kept, (1000 - age, 1000 - age))
+
+
+def on_disk(folder: Path) -> list[str]:
+    return sorted("".join(part[1] for part in json.loads(path.read_text())) for path in folder.glob("*.json"))
+
+
+class Desk:
+    """Takes a draft, and lets it be kept, as the composer does; or not, if something is being written there."""
+
+    def __init__(self, folder: Path, history: Path, *, free: bool = True) -> None:
+        self.drafts = Drafts(folder)
+        self.history = History(history)
+        self.free = free
+        self.taken: list[str] = []
+
+    def offer(self, parts: Sequence[Part]) -> bool:
+        if self.free:
+            self.taken.append("".join(part.text for part in parts))
+            self.drafts.save(parts)
+        return self.free
+
+    async def bring(self) -> bool:
+        return await self.drafts.bring(self.offer, self.history)
+
+
+async def test_the_newest_is_offered_and_the_others_are_in_the_history(tmp_path: Path) -> None:
+    left_by(tmp_path / "drafts", "oldest", "older", "newest")
+    desk = Desk(tmp_path / "drafts", tmp_path / "history")
+    assert await desk.bring()
+    assert desk.taken == ["newest"]
+    assert desk.history.entries == ["older", "oldest"]
+    assert on_disk(tmp_path / "drafts") == ["newest"], "it is in the file of this run"
+    desk.drafts.close(keep=True)
+    assert recovered(Drafts(tmp_path / "drafts")) == [[Part("text", "newest")]]
+
+
+async def test_one_that_is_not_taken_is_in_the_history(tmp_path: Path) -> None:
+    left_by(tmp_path / "drafts", "older", "newest")
+    desk = Desk(tmp_path / "drafts", tmp_path / "history", free=False)
+    assert not await desk.bring()
+    assert desk.history.entries == ["newest", "older"]
+    assert on_disk(tmp_path / "drafts") == []
+    assert not await desk.bring()
+
+
+@pytest.mark.parametrize("why", ["slow", "full"])
+async def test_it_stays_until_another_file_holds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    left_by(tmp_path / "drafts", "older", "newest")
+    desk = Desk(tmp_path / "drafts", tmp_path / "history")
+    if why == "slow":
+        monkeypatch.setattr(desk.drafts, "settle", lambda timeout=1.0: False)
+    else:
+
+        def full(value: object) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(desk.drafts, "_write", full)
+    assert await desk.bring()
+    desk.drafts.close()
+    assert on_disk(tmp_path / "drafts") == ["newest"]
+
+
+@pytest.mark.parametrize("why", ["slow", "unwritable", "too long"])
+async def test_one_that_the_history_does_not_keep_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    old = "word " * ENTRY_LIMIT if why == "too long" else "older"
+    left_by(tmp_path / "drafts", old, "newest")
+    desk = Desk(tmp_path / "drafts", tmp_path / "history")
+    if why == "unwritable":
+        (tmp_path / "history").mkdir()
+    if why == "slow":
+        monkeypatch.setattr(desk.history, "close", lambda timeout=1.0: False)
+    assert await desk.bring()
+    desk.drafts.close()
+    assert on_disk(tmp_path / "drafts") == [old]

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
+import os
+import resource
+import time
 from pathlib import Path
 
+import pytest
+
+from sandbox_chat.ui import history as module
 from sandbox_chat.ui.history import ENTRY_LIMIT, KEEP, History
 
 
@@ -134,3 +142,100 @@ def test_it_says_what_the_next_run_will_not_find(tmp_path: Path) -> None:
     assert not history.keeps("one")
     assert history.keeps(" ")
     assert not History(tmp_path / "history").keeps("x" * (ENTRY_LIMIT + 1))
+
+
+# -- a file that is shared ---------------------------------------------------------------------------------
+
+
+def long_file(path: Path) -> bytes:
+    path.write_text("".join(json.dumps(f"p{n}") + "\n" for n in range(2 * KEEP + 1)))
+    return path.read_bytes()
+
+
+def lines(path: Path) -> list[str]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_full_disk_leaves_a_long_file_as_it_was(tmp_path: Path) -> None:
+    before = long_file(tmp_path / "history")
+    told: list[str] = []
+    history = History(tmp_path / "history", told.append)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4000, limits[1]))
+    try:
+        history.load()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (tmp_path / "history").read_bytes() == before
+    assert len(told) == 1 and "cannot be written" in told[0]
+    assert len(history.entries) == KEEP
+    assert [path.name for path in tmp_path.iterdir()] == ["history"]
+
+
+def test_what_another_program_adds_between_reading_and_cutting_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "history"
+    long_file(path)
+    history, other = History(path), History(path)
+    cut = history._rewrite
+
+    def late() -> None:
+        other.add("of the other one")
+        other.close()
+        cut()
+
+    monkeypatch.setattr(history, "_rewrite", late)
+    history.load()
+    assert lines(path)[-1] == "of the other one"
+    assert len(lines(path)) == KEEP
+
+
+def test_what_another_program_adds_while_it_is_cut_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "history"
+    long_file(path)
+    history, other = History(path), History(path)
+    real = module.write_whole
+
+    def slowly(path: Path, data: bytes) -> None:
+        other.add("of the other one")
+        time.sleep(0.2)
+        assert not other.close(timeout=0), "it waits"
+        real(path, data)
+
+    monkeypatch.setattr(module, "write_whole", slowly)
+    history.load()
+    assert other.close(timeout=10)
+    assert lines(path)[-1] == "of the other one"
+    assert len(lines(path)) == KEEP + 1
+
+
+def test_a_file_that_is_being_written_is_cut_another_time(tmp_path: Path) -> None:
+    path = tmp_path / "history"
+    before = long_file(path)
+    history = History(path)
+    with path.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        history.load()
+        assert path.read_bytes() == before
+    assert history.problem == ""
+    History(path).load()
+    assert len(lines(path)) == KEEP
+
+
+def test_where_there_are_no_locks_it_is_written_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(handle: int, how: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", none)
+    long_file(tmp_path / "history")
+    history = History(tmp_path / "history")
+    history.load()
+    history.add("next")
+    history.close()
+    assert history.problem == ""
+    assert lines(tmp_path / "history")[-1] == "next"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
+import re
+import time
 from pathlib import Path
 
 import pytest
@@ -97,3 +100,25 @@ def test_fitting_is_bounded_and_can_be_stopped() -> None:
     files = [FoundFile(str(n), str(n), str(n), 1) for n in range(5000)]
     assert len(fitting("1", files, limit=50)) == 50
     assert fitting("1", files, stopped=lambda: True) == []
+
+
+def test_letters_in_order_are_found_as_a_pattern_finds_them() -> None:
+    chance = random.Random(1)
+    paths = ["".join(chance.choices("abA/.*", k=chance.randrange(9))) for _ in range(3000)]
+    files = [FoundFile(path, path, path.casefold(), 1) for path in paths]
+    for length in range(1, 6):
+        query = "".join(chance.choices("ab/.*", k=length))
+        pattern = re.compile(".*?".join(map(re.escape, query)))
+        expected = {file.path for file in files if pattern.search(file.key)}
+        found = [file.path for file in fitting(query, files, limit=len(files))]
+        assert set(found) == expected
+        whole = [query in path.casefold() for path in found]
+        assert whole == sorted(whole, reverse=True), "letters that only follow each other come last"
+
+
+@pytest.mark.parametrize("query", ["000000001", "0" * 20 + "1", "0" * 200])
+def test_a_name_of_many_equal_letters_takes_no_time(query: str) -> None:
+    files = [FoundFile(path, path, path, 1) for path in ("data/" + "0" * 40 + ".bin", "0" * 180)]
+    began = time.process_time()
+    assert fitting(query, files) == []
+    assert time.process_time() - began < 0.5

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import signal
 import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sandbox_chat.ui.controller import Chat
 from sandbox_chat.ui.keeping import Keeping
+from sandbox_chat.ui.own_file import BYTES_LIMIT
 from sandbox_chat.ui.queue import Prompt
 from sandbox_chat.ui.tokens import Part
 from sandbox_chat.ui.waiting_file import Left, WaitingFile
@@ -101,6 +105,8 @@ def test_what_is_not_wanted_stays(tmp_path: Path) -> None:
         '{"session": "s"}',
         '{"session": "s", "prompts": [{"id": "a"}]}',
         "\x00" * 99,
+        pytest.param("[" * 100_000, id="deep"),
+        '{"session": "s", "prompts": [{"id": "a", "parts": [["file", "x", "x", Infinity]]}]}',
         '{"session": "s", "prompts": [{"id": "a", "parts": [["evil", "x", "", 0]]}]}',
     ],
 )
@@ -108,6 +114,43 @@ def test_a_damaged_file_is_none(tmp_path: Path, body: str) -> None:
     (tmp_path / "a.json").write_text(body)
     (tmp_path / "a.lock").touch()
     assert WaitingFile(tmp_path).find() == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("reason", [errno.EIO, errno.EMFILE, errno.EACCES])
+@pytest.mark.parametrize("of", ["read_bytes", "stat"])
+def test_what_cannot_be_read_now_is_found_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: str, reason: int
+) -> None:
+    left_by(tmp_path, "s1", "one")
+    left_by(tmp_path, "s2", "two")
+    real = getattr(Path, of)
+
+    def fails(path: Path, *args: Any, **options: Any) -> Any:
+        if path.suffix == ".json" and "one" in path.open().read():
+            raise OSError(reason, os.strerror(reason))
+        return real(path, *args, **options)
+
+    file = WaitingFile(tmp_path)
+    monkeypatch.setattr(Path, of, fails)
+    assert [left.session_id for left in file.find()] == ["s2"]
+    file.let_go(remove=True)
+    monkeypatch.undo()
+    assert [left.session_id for left in file.find()] == ["s1"]
+    file.close()
+
+
+def test_one_that_is_too_large_stays(tmp_path: Path) -> None:
+    left_by(tmp_path, "s1", "one")
+    [kept] = tmp_path.glob("*.json")
+    os.truncate(kept, BYTES_LIMIT + 1)
+    file = WaitingFile(tmp_path)
+    assert file.find() == []
+    file.let_go(remove=True)
+    assert kept.exists() and kept.with_suffix(".lock").exists()
+    os.truncate(kept, kept.read_bytes().index(b"\0"))
+    assert [left.session_id for left in file.find()] == ["s1"]
+    file.close()
 
 
 def test_hostile_text_in_it_is_cleaned(tmp_path: Path) -> None:

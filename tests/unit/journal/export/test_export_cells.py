@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import symtable
+import warnings
 from pathlib import Path
 
 import nbformat
@@ -9,6 +12,7 @@ import pytest
 from support.exported import FAILING, REPAIRED, TRACEBACK, called, finished, write_session
 
 from sandbox_chat import events as ev
+from sandbox_chat.demo.talk import parse as demo_parse
 from sandbox_chat.journal.export import export
 from sandbox_chat.journal.export.cells import Plan, plan
 from sandbox_chat.journal.export.names import RANDOM, lines_run, names_of, outside_packages, parse
@@ -61,6 +65,46 @@ def test_names(code: str, needs: str, sets: str) -> None:
     assert found.needs == set(needs.split())
     assert found.sets == set(sets.split())
     assert not found.unclear
+
+
+COMPREHENSIONS = [
+    ("y = [x for x in range(3)]", "", "y"),
+    ("{k: v for k, v in d.items()}", "d", ""),
+    ("{x for x in x}", "x", ""),
+    ("y = [x for x in z] + [x]", "x z", "y"),
+    ("[x for x in z]\nprint(x)", "x z", ""),
+    ("x = 1\n[x for x in z]", "z", "x"),
+    ("[a + g for a in [b for b in c] if a for d in e]", "c e g", ""),
+    ("[lambda: x + g for x in y]", "g y", ""),
+    ("[(last := x) for x in y]", "y", "last"),
+    ("print(f'{[x for x in y]} {z}', *{x: 1 for x in w})", "w y z", ""),
+    ("def f(a):\n    return [b + g for b in a]", "g", "f"),
+    ("class A([x for x in y][0]):\n    z = [w for w in u]", "u y", "A"),
+    ("if [x for x in y]:\n    pass", "y", ""),
+    ("[await x async for x in y]", "y", ""),
+]
+
+
+@pytest.mark.parametrize(("code", "needs", "sets"), COMPREHENSIONS)
+def test_names_in_comprehensions(code: str, needs: str, sets: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def newer(text: str, *given: str) -> symtable.SymbolTable:
+        """Python before 3.12 keeps names of comprehensions apart; a later one does so for generators only."""
+        written = [type(node) for node in ast.walk(ast.parse(text))]
+        assert not {ast.ListComp, ast.SetComp, ast.DictComp} & {*written}
+        return table(text, *given)
+
+    table = symtable.symtable
+    monkeypatch.setattr(symtable, "symtable", newer)
+    test_names(code, needs, sets)
+    assert names_of(code).binds == set(sets.split())
+
+
+@pytest.mark.parametrize("code", ["'\\d'", "x is 1", "assert (1, 'x')", "1or 2"])
+def test_nothing_is_said_of_odd_code(code: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not names_of(code).unclear
+        assert demo_parse(code) is not None
 
 
 def test_names_that_may_be_set() -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import signal
 import stat
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from sandbox_chat.journal.export import ExportError, TargetExists, export, markdown
-from sandbox_chat.journal.export.target import Target
+from sandbox_chat.journal.export.target import ENDING, OLD, Target, clear_left
 
 
 def names(folder: Path) -> list[str]:
@@ -140,8 +145,101 @@ def test_a_full_disk_is_said(session: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert names(session.parent) == [session.name]
 
 
-def test_a_long_name_fits(tmp_path: Path) -> None:
-    path = tmp_path / ("长" * 80 + ".md")
-    with Target.make(path, force=False) as target:
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from sandbox_chat.journal.export.target import Target
+with Target.make(Path(sys.argv[1]), force=False) as target:
+    target.out.write("half")
+    print("there", flush=True)
+    sys.stdin.readline()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def old(path: Path) -> None:
+    then = time.time() - 2 * OLD
+    os.utime(path, (then, then))
+
+
+def test_what_a_killed_export_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(tmp_path / "a.md")],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as program:  # fmt: skip
+        assert program.stdout is not None and program.stdin is not None
+        assert program.stdout.readline() == "there\n"
+        [left] = tmp_path.iterdir()
+        old(left)
+        clear_left(tmp_path)
+        assert left.exists(), "its program lives"
+        program.stdin.write("\n")
+        program.stdin.flush()
+        assert program.wait(60) == -signal.SIGKILL
+    assert names(tmp_path) == [left.name]
+    os.utime(left)
+    with Target.make(tmp_path / "b.md", force=False) as target:
         target.place()
-    assert path.exists()
+    assert names(tmp_path) == [left.name, "b.md"], "it is not old yet"
+    old(left)
+    with Target.make(tmp_path / "c.md", force=False) as target:
+        target.place()
+    assert names(tmp_path) == ["b.md", "c.md"]
+
+
+def test_what_was_left_beside_a_document_is_removed_too(tmp_path: Path) -> None:
+    left = tmp_path / "a_files" / f".0123.png.01234567{ENDING}"
+    left.parent.mkdir()
+    left.touch()
+    old(left)
+    with Target.make(tmp_path / "a.md", force=False) as target:
+        target.add(b"one", "png")
+        target.place()
+    assert not left.exists()
+    assert len(list((tmp_path / "a_files").iterdir())) == 1
+
+
+def test_nothing_else_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = [
+        tmp_path / name
+        for name in (
+            ".a.md.01234567.tmp",
+            f".a.md.0123456{ENDING}",
+            f".a.md.0123456X{ENDING}",
+            f"a.md.01234567{ENDING}",
+            f".a.md.01234567{ENDING}.md",
+            ENDING,
+        )
+    ]
+    for path in kept:
+        path.write_text("mine")
+        old(path)
+    folder = tmp_path / f".b.md.01234567{ENDING}"
+    folder.mkdir()
+    old(folder)
+    link = tmp_path / f".c.md.01234567{ENDING}"
+    link.symlink_to(kept[0])
+    os.mkfifo(tmp_path / f".d.md.01234567{ENDING}")
+    left = tmp_path / f".e.md.01234567{ENDING}"
+    left.write_text("half")
+    old(left)
+    before = names(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: left.stat().st_uid + 1)
+        clear_left(tmp_path)
+    assert names(tmp_path) == before
+    with monkeypatch.context() as patch:  # no locks here: nobody knows whether somebody writes it
+        patch.setattr(fcntl, "flock", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOLCK, "no")))
+        clear_left(tmp_path)
+    assert names(tmp_path) == before
+    clear_left(tmp_path)
+    assert set(before) - set(names(tmp_path)) == {left.name}
+    clear_left(tmp_path / "none")
+
+
+def test_a_long_name_fits(tmp_path: Path) -> None:
+    for name in ("长" * 80, "𝒜" * 62):
+        path = tmp_path / f"{name}.md"
+        with Target.make(path, force=False) as target:
+            target.place()
+        assert path.exists()
