@@ -7,7 +7,7 @@ import signal
 import hypothesis
 import pytest
 
-from sandbox_chat import crash
+from sandbox_chat import crash, words
 
 
 def pytest_configure() -> None:
@@ -24,6 +24,7 @@ def pytest_configure() -> None:
 
 
 @pytest.fixture(autouse=True)
-def own_crash_reports() -> None:
-    """A report that an earlier test left, on purpose or late, is not told in this one."""
+def nothing_of_others() -> None:
+    """A report that an earlier test left, on purpose or late, is not told in this one, nor is its language spoken."""
     crash.take_written()
+    words.use("en")

@@ -98,8 +98,9 @@ def agent_records(data: Path, *names: str) -> list[Path]:
 
 
 def test_deleting(saved: Saved, capsys: pytest.CaptureFixture[str]) -> None:
-    saved.lines(ID, {"type": "cleared", "agent_id": "other"})
-    gone = agent_records(saved.data, f"{ID}.jsonl", ID, "other.jsonl")
+    other = "0f8b9a52-2222-4000-8000-000000000002"
+    saved.lines(ID, {"type": "cleared", "agent_id": other})
+    gone = agent_records(saved.data, f"{ID}.jsonl", ID, f"{other}.jsonl")
     stays = agent_records(saved.data, f"{ID}0.jsonl", "another.jsonl", "ffff0000-2.jsonl")
     print_list(saved.data, search="sine")
     capsys.readouterr()
