@@ -103,7 +103,12 @@ class Terminal:
     def ends(self, seconds: float = 30.0) -> int:
         """Wait for the program's end and the last of its output; returns the exit code."""
         code = self.process.wait(seconds)
-        time.sleep(0.2)
+        end, still = time.monotonic() + seconds, 0
+        while still < 4 and time.monotonic() < end and not self._stop:
+            before = len(self.written())
+            time.sleep(0.05)
+            more = len(self.written()) != before or select.select([self.master], [], [], 0)[0]
+            still = 0 if more and self._reader.is_alive() else still + 1
         return code
 
     def mode(self) -> list[object]:
