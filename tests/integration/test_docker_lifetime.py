@@ -86,7 +86,7 @@ def inside() -> list[psutil.Process]:
 def gone(docker: Daemon, name: str, seconds: float, *, wait: Callable[[], object] = lambda: None) -> bool:
     """Wait until neither the container nor a process that holds it exists."""
     end = time.monotonic() + seconds
-    while name in docker.containers() or clients(name):
+    while name in docker.all_containers() or clients(name):
         if time.monotonic() > end:
             return False
         wait()

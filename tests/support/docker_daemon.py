@@ -62,16 +62,30 @@ class Daemon:
             raise RuntimeError(f"docker {' '.join(arguments)}: {done.stderr}")
         return done.stdout
 
-    def containers(self) -> list[str]:
-        """Names of all containers of ours, in whatever state."""
-        return self.call(
-            "ps", "--all", "--filter", "label=app=sandbox-chat", "--format", "{{.Names}}"
-        ).split()
+    def all_containers(self) -> dict[str, int]:
+        """Names of all containers of ours, in whatever state, and the process that each was made by.
+
+        Other test runs may use the same daemon at the same time: theirs are among them.
+        """
+        lines = self.call(
+            "ps", "--all", "--filter", "label=app=sandbox-chat", "--format", '{{.Names}} {{.Label "pid"}}'
+        ).splitlines()
+        return {name: int(pid) for name, pid in (line.split() for line in lines)}
+
+    def containers(self, pid: int | None = None) -> list[str]:
+        """Names of the containers that process ``pid`` (this one, if not given) made, in whatever state."""
+        pid = pid or os.getpid()
+        return [name for name, made_by in self.all_containers().items() if made_by == pid]
+
+    def left(self) -> set[str]:
+        """Names of the containers of this process, and of those that do not run any more."""
+        found = self.all_containers().items()
+        return {name for name, pid in found if pid == os.getpid() or not Path(f"/proc/{pid}").exists()}
 
     def wait_gone(self, names: set[str], seconds: float = 10.0) -> set[str]:
         """Wait until none of ``names`` exists, at most ``seconds``; return those that still do."""
         end = time.monotonic() + seconds
-        while (left := names & set(self.containers())) and time.monotonic() < end:
+        while (left := names & self.all_containers().keys()) and time.monotonic() < end:
             time.sleep(0.1)
         return left
 

@@ -15,9 +15,9 @@ def docker() -> Iterator[Daemon]:
     try:
         with daemon() as found:
             patch.setenv("DOCKER_HOST", found.host)
-            before = set(found.containers())
+            before = found.left()
             yield found
-            left = set(found.containers()) - before
+            left = found.left() - before
             assert not left or not found.wait_gone(left), f"containers were left: {left}"
     except NotHere as reason:
         pytest.skip(f"not run: {reason}")
