@@ -250,6 +250,36 @@ class ToolFinished(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class NestedStarted(Event):
+    """Code that runs in the call ``tool_use_id`` calls a tool of an MCP server: ``name`` is the tool's full one.
+
+    ``call_id`` is this call's own id; several may run at the same time. ``input`` is the whole of its arguments.
+    """
+
+    type: ClassVar[str] = "nested_started"
+    tool_use_id: str
+    call_id: str
+    name: str
+    input: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class NestedFinished(Event):
+    """A call that code made has ended; the code got its result, of which ``content`` is the start, for people.
+
+    The call ``tool_use_id`` may have ended before: then this one was stopped with it.
+    """
+
+    type: ClassVar[str] = "nested_finished"
+    tool_use_id: str
+    call_id: str
+    is_error: bool
+    content: tuple[Content, ...]
+    duration_ms: int
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Progress(Event):
     """How far the transfer of a file has come: ``done`` of ``total`` bytes. ``over``: it has ended, well or not.
 
@@ -549,7 +579,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
     cls.type: cls
     for cls in (
         SessionStarted, Status, TurnStarted, ThinkingDelta, TextDelta, Text, ToolInputDelta, ToolStarted,
-        ToolOutput, ToolFinished, Progress, ApprovalRequested, ApprovalAnswered, ApprovalForgotten, Attached, Retry, Notice, TurnFinished, TurnSettled,
+        ToolOutput, ToolFinished, NestedStarted, NestedFinished, Progress, ApprovalRequested, ApprovalAnswered, ApprovalForgotten, Attached, Retry, Notice, TurnFinished, TurnSettled,
         Steered, SessionRenamed, SessionForked, ControlsChanged, BudgetChanged, Cleared, Compacted, ServerChanged, SessionFinished,
     )
 }  # fmt: skip

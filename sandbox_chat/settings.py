@@ -406,6 +406,54 @@ class Settings:
         values.number(1, 100_000),
         "Megabytes of pictures, pages and long outputs that mcp serve keeps for each client until it leaves.",
     )
+    code_mode: str = _tools(
+        "off",
+        values.one_of("off", "on", "both"),
+        "How the agent uses MCP servers of this machine: off (it calls each tool), on (its code in the sandbox calls them), both.",
+        own_values=("on", "both"),
+    )
+    code_mode_policy: tuple[str, ...] = _tools(
+        (),
+        values.words,
+        "What code may call without asking, with commas between: server=ask, server=read-only or server=free; *=… for all others. Else: ask.",
+        own=True,
+    )
+    code_mode_calls: int = _tools(
+        1000, values.whole(1, 1_000_000), "Calls of MCP tools that the code of one run may make."
+    )
+    code_mode_rate: float = _tools(
+        100.0, values.number(0.1, 100_000), "The same, in one second; more of them wait."
+    )
+    code_mode_parallel: int = _tools(
+        16, values.whole(1, 1000), "The same, at the same time; more of them wait."
+    )
+    code_mode_request_mb: float = _tools(
+        8.0, values.number(0.01, 64), "Megabytes of the arguments of one call that code makes."
+    )
+    code_mode_result_mb: float = _tools(
+        16.0,
+        values.number(0.01, 512),
+        "Megabytes of the largest result that code gets; what is longer is refused.",
+    )
+    pii: str = _tools(
+        "auto",
+        values.one_of("auto", "on", "off"),
+        "Whether personal data is replaced by tokens before the model sees it: auto (in code mode), on, off.",
+        own_values=("off",),
+    )
+    pii_prompt: bool = _tools(False, values.flag, "Replace personal data in your own prompts too.")
+    pii_reveal: tuple[str, ...] = _tools(
+        (),
+        values.words,
+        "Arguments in which tokens become the real values again when a tool is called: server/tool/argument, with commas.",
+        own=True,
+    )
+    skills_dir: Path | None = _tools(
+        None,
+        values.path,
+        "Folder of your skills: code that worked and was kept; skills in the data folder when empty.",
+        own=True,
+    )
     download_limit: int = _tools(
         100_000_000, values.whole(1000, 1 << 40), "Bytes of the largest file that is downloaded."
     )

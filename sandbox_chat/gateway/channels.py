@@ -1,7 +1,7 @@
 """Connections over one stream of bytes: how clients outside reach a server inside a sandbox that has no network.
 
 Both ends use ``Carrier``: one has a listening socket and opens a channel for each connection that it accepts, the
-other connects to its server for each channel that is opened. Frames are ``u8 kind, u32 channel, u32 length, bytes``.
+other connects to its server for each channel that is opened, or takes it as a socket of its own. Frames are ``u8 kind, u32 channel, u32 length, bytes``.
 
 * Each side may send ``WINDOW`` bytes of a channel before the other has handed them on, so one connection that is not
   read holds up neither the others nor the memory of either side.
@@ -74,19 +74,20 @@ class Carrier:
         on_word: Callable[[dict[str, Any]], None],
         listener: socket.socket | None = None,
         connect: Callable[[], tuple[str, int]] | None = None,
+        take: Callable[[socket.socket], None] | None = None,
         longest_word: int = MAX_WORD,
         on_tick: Callable[[], None] | None = None,
         first: bytes = b"",
     ) -> None:
         """``reader`` and ``writer`` are descriptors of the stream, which stay the caller's; they may be the same.
 
-        ``listener`` is where connections are accepted; ``connect`` tells the address for channels that are opened. ``on_word``
-        gets each word of the other side, at most ``longest_word`` bytes of JSON. ``on_tick`` is called after each wait.
+        ``listener`` is where connections are accepted; ``connect`` tells the address for channels that are opened, or ``take``
+        gets a socket for each, which is its own then; it must return at once. ``on_word`` gets each word of the other side, at most ``longest_word`` bytes of JSON. ``on_tick`` is called after each wait.
         ``first`` is sent before everything else.
         """
         self._reader, self._writer = reader, writer
         self._on_word, self._on_tick = on_word, on_tick
-        self._listener, self._connect = listener, connect
+        self._listener, self._connect, self._take_socket = listener, connect, take
         self._longest_word = longest_word
         self._channels: dict[int, _Channel] = {}
         self._number = 0
@@ -197,7 +198,8 @@ class Carrier:
         except OSError:  # it left again, or this program has no descriptor to spare
             return
         sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if sock.family != socket.AF_UNIX:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._number += 1
         self._channels[self._number] = _Channel(sock, connected=True)
         self._frame(OPEN, self._number)
@@ -342,14 +344,31 @@ class Carrier:
             self._forget(number, channel)
 
     def _open(self, number: int) -> None:
-        if self._connect is None or number in self._channels or len(self._channels) >= _MOST_OPEN:
+        may = self._connect is not None or self._take_socket is not None
+        if not may or number in self._channels or len(self._channels) >= _MOST_OPEN:
             raise Breach("The other side opened a channel that it must not open.")
         channel = self._channels[number] = _Channel(None, connected=False)
+        if self._take_socket is not None:
+            self._open_here(number, channel, self._take_socket)
+        elif self._connect is not None:
+            self._open_there(number, channel, self._connect())
+
+    def _open_here(self, number: int, channel: _Channel, take: Callable[[socket.socket], None]) -> None:
+        try:
+            channel.sock, theirs = socket.socketpair()
+        except OSError:  # this program has no descriptor to spare
+            self._leave(number, channel)
+            return
+        channel.sock.setblocking(False)
+        channel.connected = True
+        take(theirs)
+
+    def _open_there(self, number: int, channel: _Channel, address: tuple[str, int]) -> None:
         try:
             sock = channel.sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            code = sock.connect_ex(self._connect())
+            code = sock.connect_ex(address)
             if code == 0:
                 channel.connected = True
             elif code != errno.EINPROGRESS:

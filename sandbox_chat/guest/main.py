@@ -100,7 +100,7 @@ def answer(shell: Shell, sock: socket.socket, config: dict[str, Any]) -> NoRetur
     """Serve the host over ``sock`` with ``shell`` until the host is gone. ``config``: see ``serve``."""
     sock.set_inheritable(False)
 
-    from . import files, helper, processes
+    from . import calls, files, helper, processes
     from .link import Link
     from .protocol import VERSION
     from .streams import Outlets, Stream, ThreadCells
@@ -147,7 +147,11 @@ def answer(shell: Shell, sock: socket.socket, config: dict[str, Any]) -> NoRetur
             elif op == "list":
                 reply = files.entries(str(request["path"]), int(request["limit"]))
             elif op == "keeper":
-                reply = helper.start_keeper(link.take_descriptor(), str(request["folder"]))
+                path = str(request.get("path", ""))
+                reply = helper.start_keeper(link.take_descriptor(), str(request["folder"]), path)
+            elif op == "tools":
+                calls.install(str(request["path"]), str(request["token"]))
+                reply = {}
             else:
                 reply = {"problem": "The sandbox does not know this request."}
         except files.FileError as problem:

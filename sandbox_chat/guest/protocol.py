@@ -8,7 +8,8 @@ Host to guest
     ``{"op": "interrupt", "id"}``: stop that run. The only frame that may come while one runs.
     ``{"op": "write", "id", "path", "append"}`` + bytes; ``{"op": "read", "id", "path", "offset", "size"}``;
     ``{"op": "list", "id", "path", "limit"}``; ``{"op": "discard", "id", "path"}``: remove what is there in part.
-    ``{"op": "keeper", "id", "folder"}`` + a descriptor beside it: start the keeper of the gateway in ``folder``.
+    ``{"op": "keeper", "id", "folder", "path"}`` + a descriptor beside it: start the keeper of the gateway in ``folder``,
+    or with a ``path`` the way to the host that listens there; ``{"op": "tools", "id", "path", "token"}``: offer it to code.
     Each ends with ``reply``.
 
 Guest to host

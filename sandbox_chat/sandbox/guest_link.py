@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, cast
 
 from sandbox_chat.events import Stream
@@ -94,8 +94,12 @@ class GuestLink(Wire):
         sink: OutputSink | None,
         on_late: OutputSink | None = None,
         on_raw: RawSink | None = None,
+        waited: Callable[[], float] | None = None,
     ) -> Execution:
-        """Run ``code``. Raises ``SandboxLost`` when the guest was gone before it could take the code."""
+        """Run ``code``. Raises ``SandboxLost`` when the guest was gone before it could take the code.
+
+        ``waited`` tells how many seconds so far are not the code's own; they are added to its ``timeout``.
+        """
         self.look()
         run = Run(self._next(), sink, self._limit, on_raw)
         if on_late is not None:
@@ -107,7 +111,7 @@ class GuestLink(Wire):
             self._interruptible, self._wanted = True, False
         try:
             self._send({"op": "run", "id": run.number, "code": code})
-            stopped = self._follow(run, started + timeout)
+            stopped = self._follow(run, started + timeout, waited or (lambda: 0.0))
         finally:
             with self._lock:
                 self._interruptible = False
@@ -199,6 +203,26 @@ class GuestLink(Wire):
         except SandboxFileError as problem:
             raise SandboxError(f"The gateway could not be started: {problem}") from None
 
+    def start_bridge(self, folder: str, path: str, descriptor: int) -> None:
+        """Have the guest start the way to the host that listens at ``path``, with a socket of this side.
+
+        ``folder`` holds the gateway's package. Raises ``SandboxError`` with the guest's sentence.
+        """
+        try:
+            with self._file_operation() as deadline:
+                request = {"op": "keeper", "folder": folder, "path": path}
+                self._request(request, deadline, descriptor=descriptor)
+        except SandboxFileError as problem:
+            raise SandboxError(str(problem)) from None
+
+    def offer_tools(self, path: str, token: str) -> None:
+        """Let code in the guest use the way that listens at ``path``. Raises ``SandboxError``."""
+        try:
+            with self._file_operation() as deadline:
+                self._request({"op": "tools", "path": path, "token": token}, deadline)
+        except SandboxFileError as problem:
+            raise SandboxError(str(problem)) from None
+
     # -- for any thread --------------------------------------------------------------------------------
 
     def interrupt(self) -> None:
@@ -247,13 +271,14 @@ class GuestLink(Wire):
         if self._eof or self._channel.ended():
             raise self._lost(self._channel.ended() or "The sandbox is gone.")
 
-    def _follow(self, run: Run, deadline: float) -> StopReason:
+    def _follow(self, run: Run, limit_at: float, waited: Callable[[], float]) -> StopReason:
         """Read until the run is over; stop it when its time is up or when asked to. Returns why it ended early."""
         stopped: StopReason = ""
         ask_at = kill_at = float("inf")
         total = pieces = 0
 
         while True:
+            deadline = limit_at + waited()
             limit = min(ask_at, kill_at) if stopped else deadline
             try:
                 read = self._wait(min(limit, run.flush_at), run.take)
@@ -283,7 +308,7 @@ class GuestLink(Wire):
             if not stopped:
                 with self._lock:
                     wanted = self._wanted
-                if wanted or now >= deadline:
+                if wanted or now >= limit_at + waited():
                     stopped = "interrupted" if wanted else "timeout"
                     ask_at = now
                     kill_at = now + (INTERRUPT_GRACE if wanted else TIMEOUT_GRACE)
