@@ -6,27 +6,30 @@ that is made to the file becomes a channel, and what is said over it is for the 
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import fcntl
 import os
 import signal
 import socket
+import threading
 from pathlib import Path
 from typing import Any, NoReturn
 
 from .channels import CHANNELS, Breach, Carrier
 
 _PR_SET_DUMPABLE = 4
+_LINE = 48 << 10  # bytes of a piece that becomes a line
 
 
-def serve(reader: int, writer: int, path: str) -> None:
-    """Listen at ``path``, which only this user may open, and carry connections until the host is gone."""
+def serve(reader: int, writer: int, path: str, *, mode: int = 0o600) -> None:
+    """Listen at ``path``, a file that is opened as ``mode`` says, and carry connections until the host is gone."""
 
     def refuse(_word: dict[str, Any]) -> None:
         raise Breach("The host says nothing here.")
 
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-        before = os.umask(0o177)
+        before = os.umask(0o777 & ~mode)
         try:
             listener.bind(path)
         finally:
@@ -41,6 +44,32 @@ def serve(reader: int, writer: int, path: str) -> None:
                 Path(path).unlink()
 
 
+def main_as_text(path: str) -> NoReturn:
+    """Be the way where the host gets only text: in bytes as they are, out a line of base64 for each piece.
+
+    Code may run as another user there; who may make calls is told by its token. Does not return.
+    """
+    into, out = os.dup(0), os.dup(1)
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    source, sink = os.pipe()
+
+    def spell() -> None:
+        while part := os.read(source, _LINE):
+            line = base64.b64encode(part) + b"\n"
+            while line:
+                line = line[os.write(out, line) :]
+        os._exit(0)
+
+    os.set_blocking(out, True)
+    threading.Thread(target=spell, daemon=True).start()
+    try:
+        serve(into, sink, path, mode=0o666)
+    finally:
+        os._exit(0)
+
+
 def main(reader: int, writer: int, path: str) -> NoReturn:
     """Be the way, with the host at the other end of ``reader`` and ``writer``. Does not return."""
     with contextlib.suppress(Exception):
@@ -49,11 +78,11 @@ def main(reader: int, writer: int, path: str) -> NoReturn:
         # Code, whose user is the same, cannot take hold of the stream by /proc.
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    ends = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (reader, writer)]
+    into, out = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (reader, writer))
     null = os.open(os.devnull, os.O_RDWR)
     for fd in {0, 1, reader, writer}:
         os.dup2(null, fd)
     try:
-        serve(*ends, path)
+        serve(into, out, path)
     finally:
         os._exit(0)

@@ -32,7 +32,18 @@ def start_keeper(fd: int, folder: str, path: str = "") -> dict[str, Any]:
     An earlier one ends with its own socket.
     """
     try:
-        command = [sys.executable, "-s", "-P", "-X", "utf8", "-c", BOOT, folder, str(fd), *([path] if path else [])]
+        command = [
+            sys.executable,
+            "-s",
+            "-P",
+            "-X",
+            "utf8",
+            "-c",
+            BOOT,
+            folder,
+            str(fd),
+            *([path] if path else []),
+        ]
         process = subprocess.Popen(
             command,
             pass_fds=(fd,),

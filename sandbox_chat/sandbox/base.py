@@ -6,6 +6,7 @@ its methods one at a time; only ``interrupt`` and ``close`` may be called from o
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO, Literal, Protocol
@@ -129,6 +130,20 @@ class McpAddress:
     headers: Mapping[str, Secret] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bridge:
+    """How code of a run reaches tools of the host.
+
+    ``serve`` gets a socket for each connection that the code makes; it is called on a thread of the back end's, returns
+    at once, and believes nothing that is said there. ``token`` is what the code's own side says first.
+    ``waited`` tells how many seconds the run has waited for the host so far, which are not the code's own time. Any thread.
+    """
+
+    token: Secret
+    serve: Callable[[socket.socket], None]
+    waited: Callable[[], float]
+
+
 class SandboxError(Exception):
     """The sandbox itself failed (not the code in it). The message says what happened and what to do."""
 
@@ -179,8 +194,11 @@ class Sandbox(Protocol):
         on_output: OutputSink | None = None,
         on_late: OutputSink | None = None,
         on_raw: RawSink | None = None,
+        bridge: Bridge | None = None,
     ) -> Execution:
         """Run ``code`` in the persistent shell for at most ``timeout`` seconds.
+
+        ``bridge``: offer the code tools of the host; what it waits for them does not count.
 
         ``on_late`` gets what threads of this code write after it has ended, whenever that is noticed
         (during later calls, ``keep`` among them). ``on_raw`` gets all output of the run itself, also what

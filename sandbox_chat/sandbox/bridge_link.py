@@ -14,6 +14,7 @@ from typing import Any
 
 from sandbox_chat.gateway.channels import Breach, Carrier
 
+NO_WAY = "The code could not reach the MCP tools of this computer: {reason}."
 _MAX_WORD = 1 << 10
 
 

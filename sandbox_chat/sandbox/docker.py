@@ -14,13 +14,15 @@ import os
 import re
 import secrets
 import signal
+import socket
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from sandbox_chat.sandbox import bwrap, docker_program, local, notes, seccomp, spawn, watch, workspace
 from sandbox_chat.sandbox.base import (
     BackEnd,
+    Bridge,
     Capabilities,
     Execution,
     OutputSink,
@@ -29,7 +31,8 @@ from sandbox_chat.sandbox.base import (
     SandboxInfo,
     SandboxUnavailable,
 )
-from sandbox_chat.sandbox.docker_gateway import open_gateway
+from sandbox_chat.sandbox.bridge_link import BridgeLink
+from sandbox_chat.sandbox.docker_gateway import open_gateway, open_way
 from sandbox_chat.sandbox.docker_link import END_WAIT, Container
 from sandbox_chat.sandbox.gateway_link import GatewayLink
 from sandbox_chat.sandbox.guest_link import GuestLink
@@ -106,10 +109,13 @@ class DockerSandbox(GuestSandbox):
         on_output: OutputSink | None = None,
         on_late: OutputSink | None = None,
         on_raw: RawSink | None = None,
+        bridge: Bridge | None = None,
     ) -> Execution:
         """See ``Sandbox.run_code``; also says when a limit of the container struck."""
         before = dict(self._container.counts) if self._container is not None else {}
-        done = super().run_code(code, timeout=timeout, on_output=on_output, on_late=on_late, on_raw=on_raw)
+        done = super().run_code(
+            code, timeout=timeout, on_output=on_output, on_late=on_late, on_raw=on_raw, bridge=bridge
+        )
         after = self._container.counts if self._container is not None else {}
         found = list(done.notes)
         if after.get("pids", 0) > before.get("pids", 0):
@@ -149,6 +155,9 @@ class DockerSandbox(GuestSandbox):
 
     def _open_gateway(self, link: GuestLink) -> GatewayLink:
         return open_gateway(self.settings, self.name, filters())
+
+    def _open_way(self, link: GuestLink, path: str, serve: Callable[[socket.socket], None]) -> BridgeLink:
+        return open_way(self.settings, self.name, filters(), path, serve)
 
     def _explain(self, reason: str) -> SandboxError:
         if self._container is not None:

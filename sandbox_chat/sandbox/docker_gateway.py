@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import socket
 import subprocess
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sandbox_chat.sandbox import docker_program, spawn
-from sandbox_chat.sandbox.base import GatewayFailed
+from sandbox_chat.sandbox.base import GatewayFailed, SandboxError
+from sandbox_chat.sandbox.bridge_link import BridgeLink
 from sandbox_chat.sandbox.gateway_link import GatewayLink
 from sandbox_chat.settings import Settings
 
@@ -46,6 +48,9 @@ for name, text in box["files"].items():
     with open(folder + "/gateway/" + name, "w", encoding="utf-8") as file:
         file.write(text)
 sys.path.insert(0, folder)
+if box["path"]:
+    from gateway.bridge import main
+    main(0, 1, box["path"])
 from gateway.relay import main
 main(0, 1)
 """
@@ -56,18 +61,7 @@ def open_gateway(settings: Settings, container: str, filters: Mapping[str, str])
 
     Raises ``GatewayFailed`` when it cannot be.
     """
-    program = docker_program.find(settings)
-    command = [program, "exec", "--interactive", container, "python3", "-s", "-P", "-X", "utf8", "-c", LOADER]
-    try:
-        process = docker_program.hold(command)
-    except OSError as error:
-        raise GatewayFailed(f"{program} cannot be run: {error.strerror}.") from None
-    held = _Held(process)
-    into, out = process.stdin, process.stdout
-    assert into is not None
-    assert out is not None
-    with into, out:
-        reader, writer = os.dup(out.fileno()), os.dup(into.fileno())
+    held, reader, writer = _hold(settings, container)
     advice = ADVICE.format(image=docker_program.image(settings))
     return GatewayLink(
         reader,
@@ -80,15 +74,49 @@ def open_gateway(settings: Settings, container: str, filters: Mapping[str, str])
     )
 
 
-def _box(filters: Mapping[str, str]) -> bytes:
-    """Return what the loader waits for."""
+def open_way(
+    settings: Settings,
+    container: str,
+    filters: Mapping[str, str],
+    path: str,
+    serve: Callable[[socket.socket], None],
+) -> BridgeLink:
+    """Start what listens at ``path`` in a container for code that calls the host's tools; see ``open_gateway``.
+
+    Raises ``SandboxError`` when it cannot be.
+    """
+    try:
+        held, reader, writer = _hold(settings, container)
+    except GatewayFailed as problem:
+        raise SandboxError(str(problem)) from None
+    return BridgeLink(reader, writer, serve, on_close=held.end, first=_box(filters, path))
+
+
+def _hold(settings: Settings, container: str) -> tuple[_Held, int, int]:
+    """Start the loader in a container; return what holds it, and the ends of its stream."""
+    program = docker_program.find(settings)
+    command = [program, "exec", "--interactive", container, "python3", "-s", "-P", "-X", "utf8", "-c", LOADER]
+    try:
+        process = docker_program.hold(command)
+    except OSError as error:
+        raise GatewayFailed(f"{program} cannot be run: {error.strerror}.") from None
+    held = _Held(process)
+    into, out = process.stdin, process.stdout
+    assert into is not None
+    assert out is not None
+    with into, out:
+        return held, os.dup(out.fileno()), os.dup(into.fileno())
+
+
+def _box(filters: Mapping[str, str], path: str = "") -> bytes:
+    """Return what the loader waits for. With a ``path`` it is the way to the host that listens there, else the keeper."""
     files = {
         file.name: file.read_text("utf-8")
         for file in spawn.gateway_folder().iterdir()
         if file.suffix in (".py", ".json")
     }
     nest = (spawn.guest_folder() / "nest.py").read_text("utf-8")
-    content = {"files": files, "nest": nest, "filters": dict(filters)}
+    content = {"files": files, "nest": nest, "filters": dict(filters), "path": path}
     data = json.dumps(content, separators=(",", ":")).encode("ascii")
     return len(data).to_bytes(4, "big") + data
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import io
 import logging
 import threading
@@ -16,9 +17,10 @@ import uuid
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from sandbox_chat.sandbox import e2b_errors, remote
+from sandbox_chat.sandbox import e2b_bridge, e2b_errors, remote
 from sandbox_chat.sandbox.base import (
     BackEnd,
+    Bridge,
     Capabilities,
     Execution,
     FileEntry,
@@ -35,6 +37,7 @@ from sandbox_chat.sandbox.base import (
     SandboxLost,
     SandboxUnavailable,
 )
+from sandbox_chat.sandbox.bridge_link import NO_WAY, BridgeLink
 from sandbox_chat.settings import Settings
 
 if TYPE_CHECKING:
@@ -87,6 +90,8 @@ class E2BSandbox:
         self._cloud = Cloud(settings)
         self._gateway = Gateway(self._cloud)
         self._shell: Shell | None = None
+        self._way: BridgeLink | None = None
+        self._way_file = ""
         self._files: Files | None = None
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -144,6 +149,7 @@ class E2BSandbox:
         on_output: OutputSink | None = None,
         on_late: OutputSink | None = None,
         on_raw: RawSink | None = None,
+        bridge: Bridge | None = None,
     ) -> Execution:
         """See ``Sandbox.run_code``."""
 
@@ -151,11 +157,41 @@ class E2BSandbox:
             assert self._shell is not None
             self._shell.wanted.clear()  # before all that takes time: it may be interrupted too
             await self._prolong(timeout + _TTL_SLACK)
-            result = await self._shell.run(code, timeout, on_output, on_late, on_raw)
+            said = await self._offer(self._shell, bridge) if bridge is not None else ""
+            waited = bridge.waited if bridge is not None else None
+            longer = asyncio.ensure_future(self._prolong_often()) if bridge is not None else None
+            try:
+                result = await self._shell.run(code, timeout, on_output, on_late, on_raw, waited=waited)
+            finally:
+                if longer is not None:
+                    longer.cancel()
+            if said:
+                result = dataclasses.replace(result, notes=(*result.notes, said))
             self._late_pause, self._late_at = _LATE_FIRST, time.monotonic() + _LATE_FIRST
             return result
 
         return self._operation("run", run)
+
+    async def _offer(self, shell: Shell, bridge: Bridge) -> str:
+        """Open the way to the host's tools if there is none. Returns why there is none, as a sentence."""
+        if self._way is None or self._way.over:
+            self._way_file = f"/tmp/.tools-{uuid.uuid4().hex[:16]}"  # noqa: S108 - in the sandbox
+            way = e2b_bridge.open_way(self._cloud, self._way_file, bridge.serve)
+            with self._lock:
+                self._way, closed = way, self._closed
+            if closed or not await asyncio.to_thread(way.ready, self.settings.e2b_request_timeout):
+                way.close()
+                return NO_WAY.format(reason=way.why or "it did not start")
+        if not await shell.offer(self._way_file, bridge.token):
+            return NO_WAY.format(reason="the cloud's Python did not take them")
+        return ""
+
+    async def _prolong_often(self) -> None:
+        """A run that waits for the host may take any time."""
+        while True:
+            await asyncio.sleep(self.settings.e2b_ttl / 4)
+            with contextlib.suppress(SandboxError):
+                await self._prolong()
 
     def interrupt(self) -> None:
         """See ``Sandbox.interrupt``."""
@@ -227,7 +263,9 @@ class E2BSandbox:
         """See ``Sandbox.close``. Waits at most about ``close_timeout`` seconds for the cloud's answer."""
         with self._lock:
             self._closed = True
-            loop, task = self._loop, self._task
+            loop, task, way = self._loop, self._task, self._way
+            if way is not None:
+                way.close()
             if loop is not None and task is not None and self._creating.is_set():
                 with contextlib.suppress(RuntimeError):
                     loop.call_soon_threadsafe(task.cancel)

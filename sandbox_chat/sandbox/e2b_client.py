@@ -112,6 +112,7 @@ class Cloud:
         self.troubles = 0
         """Operations in a row that failed although the sandbox lives."""
         self._context = ""
+        self._answer: Mapping[str, Any] = {}
 
     @property
     def id(self) -> str:
@@ -166,7 +167,12 @@ class Cloud:
                 "envdAccessToken": made._envd_access_token,
                 "trafficAccessToken": made.traffic_access_token,
             }
+        self._answer = answer
         self.box = self._address(kind, answer)
+
+    def twin(self) -> Any:
+        """Return another object of the client's for the same sandbox, for the event loop of another thread."""
+        return self._address(load().AsyncSandbox, self._answer)
 
     async def _create_old(
         self, template: str, metadata: Mapping[str, str], seconds: float, first: Exception

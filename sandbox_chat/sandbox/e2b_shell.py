@@ -7,8 +7,9 @@ import contextlib
 import dataclasses
 import logging
 import time
+from collections.abc import Callable
 
-from sandbox_chat.sandbox import e2b_errors, e2b_prelude
+from sandbox_chat.sandbox import e2b_bridge, e2b_errors, e2b_prelude
 from sandbox_chat.sandbox.base import (
     CodeError,
     Execution,
@@ -24,7 +25,7 @@ from sandbox_chat.sandbox.e2b_errors import Disconnected
 from sandbox_chat.sandbox.e2b_prelude import Told
 from sandbox_chat.sandbox.gather import FLUSH_EVERY, Run
 from sandbox_chat.sandbox.guest_link import ASK_AGAIN, INTERRUPT_GRACE, LATE_RUNS, LOST, TIMEOUT_GRACE
-from sandbox_chat.settings import Settings
+from sandbox_chat.settings import Secret, Settings
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +56,7 @@ class Shell:
         self._prelude = False
         self._charts = settings.e2b_charts
         self._pid = 0
+        self._offered = (0, "")
         self._dropped_at = 0.0
         self._problem: Exception | None = None
         """Why the last cell of our own had no answer at all."""
@@ -84,6 +86,8 @@ class Shell:
         sink: OutputSink | None,
         on_late: OutputSink | None,
         on_raw: RawSink | None,
+        *,
+        waited: Callable[[], float] | None = None,
     ) -> Execution:
         """Run ``code``; see ``Sandbox.run_code``. Whoever calls this clears ``wanted`` before."""
         problem = await self._settle()
@@ -94,7 +98,7 @@ class Shell:
         self._number += 1
         cell = Cell(Run(self._number, sink, self.settings.output_limit, on_raw))
         started = time.monotonic()
-        stopped = await self._follow(cell, code, started, timeout)
+        stopped = await self._follow(cell, code, started, timeout, waited or (lambda: 0.0))
         fresh, notes = False, []
         failed = cell.run.error is not None and cell.run.error.name in _FAULTS
         if stopped != "died" and self._prelude and cell.told is None and not self._dropped_at and not failed:
@@ -113,6 +117,17 @@ class Shell:
         result = cell.run.result(stopped, duration)
         return dataclasses.replace(result, fresh=fresh, notes=(*result.notes, *notes))
 
+    async def offer(self, path: str, token: Secret) -> bool:
+        """Let code use the way to the host's tools at ``path``. False when the shell did not take it."""
+        if self._offered == (self._pid, path) and self._pid:
+            return True
+        if await self._settle() is not None:
+            return False
+        if await self._ask_shell(e2b_bridge.offer(path, token.reveal()), PROBE_TIMEOUT) is None:
+            return False
+        self._offered = (self._pid, path)
+        return True
+
     async def look(self) -> None:
         """Hear what late threads wrote, and that the shell is there. Raises ``SandboxLost``."""
         if await self._settle() is not None:
@@ -123,9 +138,11 @@ class Shell:
 
     # -- a run -----------------------------------------------------------------------------------------
 
-    async def _follow(self, cell: Cell, code: str, started: float, limit: float) -> StopReason:
+    async def _follow(
+        self, cell: Cell, code: str, started: float, limit: float, waited: Callable[[], float]
+    ) -> StopReason:
         """Read until the run is over; stop it when its time is up or when asked to. Returns why it ended early."""
-        run, deadline = cell.run, started + limit
+        run = cell.run
         stream = asyncio.ensure_future(self._execute(code, cell))
         wanted = asyncio.ensure_future(self.wanted.wait())
         asks: list[asyncio.Task[None]] = []
@@ -133,6 +150,7 @@ class Shell:
         ask_at = kill_at = float("inf")
         try:
             while True:
+                deadline = started + limit + waited()
                 wake = min(ask_at, kill_at) if stopped else deadline
                 waiting = {stream} if stopped else {stream, wanted}
                 # Output comes in another task: it is looked for often enough to be live.
@@ -142,7 +160,7 @@ class Shell:
                 if stream.done():
                     return await self._ended(stream, cell, stopped, time.monotonic() - started)
                 now = time.monotonic()
-                if not stopped and (wanted.done() or now >= deadline):
+                if not stopped and (wanted.done() or now >= started + limit + waited()):
                     stopped = "interrupted" if wanted.done() else "timeout"
                     ask_at = now
                     kill_at = now + (INTERRUPT_GRACE if wanted.done() else TIMEOUT_GRACE)

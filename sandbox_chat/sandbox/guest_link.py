@@ -94,6 +94,7 @@ class GuestLink(Wire):
         sink: OutputSink | None,
         on_late: OutputSink | None = None,
         on_raw: RawSink | None = None,
+        *,
         waited: Callable[[], float] | None = None,
     ) -> Execution:
         """Run ``code``. Raises ``SandboxLost`` when the guest was gone before it could take the code.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import secrets
+import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from typing import BinaryIO
 
 from sandbox_chat.sandbox import notes, spawn
 from sandbox_chat.sandbox.base import (
+    Bridge,
     Execution,
     FileEntry,
     GatewayFailed,
@@ -25,6 +27,7 @@ from sandbox_chat.sandbox.base import (
     SandboxInfo,
     SandboxLost,
 )
+from sandbox_chat.sandbox.bridge_link import NO_WAY, BridgeLink
 from sandbox_chat.sandbox.gateway_link import GatewayLink
 from sandbox_chat.sandbox.guest_link import GuestLink
 from sandbox_chat.sandbox.guest_wire import Channel
@@ -33,6 +36,8 @@ from sandbox_chat.settings import Secret, Settings
 
 KEEP_EVERY = 0.5
 """Seconds between two looks at a guest that is not in use, for its death and for output that comes late."""
+WAY_WAIT = 10.0
+"""Seconds that the way to the host's tools may take to open."""
 _CLOSE_WAIT = 1.0
 
 
@@ -49,6 +54,7 @@ class GuestSandbox:
         self._watch: Watch | None = None
         self._closed = False
         self._gateway: GatewayLink | None = None
+        self._way: BridgeLink | None = None
         self._token = Secret(secrets.token_urlsafe(32))
 
     def _bounds(self) -> Bounds | None:
@@ -66,6 +72,23 @@ class GuestSandbox:
     def _open_gateway(self, link: GuestLink) -> GatewayLink:
         """Start the keeper of the gateway in the sandbox. Raises ``GatewayFailed``."""
         raise GatewayFailed("This kind of sandbox runs no MCP servers.")
+
+    def _open_way(self, link: GuestLink, path: str, serve: Callable[[socket.socket], None]) -> BridgeLink:
+        """Start what listens at ``path`` in the sandbox for code that calls the host's tools. Raises ``SandboxError``."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                link.start_bridge(self._programs, path, theirs.fileno())
+            except BaseException:
+                ours.close()
+                raise
+        end = ours.detach()
+        return BridgeLink(end, end, serve)
+
+    @property
+    def _programs(self) -> str:
+        """The folder in the sandbox that holds the gateway's package."""
+        return str(spawn.gateway_folder().parent)
 
     def start(self) -> None:
         """Start the guest and wait until it answers."""
@@ -101,18 +124,22 @@ class GuestSandbox:
         on_output: OutputSink | None = None,
         on_late: OutputSink | None = None,
         on_raw: RawSink | None = None,
+        bridge: Bridge | None = None,
     ) -> Execution:
         """See ``Sandbox.run_code``."""
         link, watch = self._use(), self._watch
         at_limit = False
+        said = self._offer(link, bridge) if bridge is not None else ""
         if watch is not None:
             watch.begin()
         try:
-            done = link.execute(code, timeout, on_output, on_late, on_raw)
+            waited = bridge.waited if bridge is not None else None
+            done = link.execute(code, timeout, on_output, on_late, on_raw, waited=waited)
         finally:
             if watch is not None:
                 at_limit = watch.end()
         found = notes.of_limits(done, self.settings, at_process_limit=at_limit, isolated=self.info.safe)
+        found = (said, *found) if said else found
         return dataclasses.replace(done, notes=(*done.notes, *found)) if found else done
 
     def interrupt(self) -> None:
@@ -169,6 +196,25 @@ class GuestSandbox:
             raise
         return McpAddress(url=f"http://127.0.0.1:{gateway.port}/mcp", token=self._token)
 
+    def _offer(self, link: GuestLink, bridge: Bridge) -> str:
+        """Open the way to the host's tools if there is none. Returns why there is none, as a sentence."""
+        if self._way is not None and not self._way.over:
+            return ""
+        path = f"/tmp/.tools-{secrets.token_hex(8)}"  # noqa: S108 - in the sandbox
+        try:
+            way = self._open_way(link, path, bridge.serve)
+            with self._lock:
+                self._way, closed = way, self._closed
+            if closed or not way.ready(WAY_WAIT):
+                way.close()
+                raise SandboxError(way.why or "it did not start")
+            link.offer_tools(path, bridge.token.reveal())
+        except SandboxLost:
+            raise
+        except SandboxError as problem:
+            return NO_WAY.format(reason=problem)
+        return ""
+
     def keep(self, unused: float) -> None:
         """See ``Sandbox.keep``: notices death and hands on late output. An unused guest costs nothing and stays."""
         self._use().look()
@@ -178,9 +224,11 @@ class GuestSandbox:
         with self._lock:
             self._closed = True
             link, started, watch = self._link, self._started, self._watch
-            gateway = self._gateway
+            gateway, way = self._gateway, self._way
         if gateway is not None:
             gateway.close()
+        if way is not None:
+            way.close()
         if link is not None:
             link.close()
         if started is not None:
@@ -225,10 +273,14 @@ class GuestSandbox:
         with self._lock:
             link, started, watch = self._link, self._started, self._watch
             gateway, self._gateway = self._gateway, None
+            way, self._way = self._way, None
             self._link = None
         if gateway is not None:
             gateway.close()
             gateway.gone(_CLOSE_WAIT)
+        if way is not None:
+            way.close()
+            way.gone(_CLOSE_WAIT)
         if link is not None and started is not None:
             link.close()
             _reap(started)

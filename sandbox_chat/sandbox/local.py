@@ -91,6 +91,10 @@ class LocalSandbox(GuestSandbox):
         self._environment = find(self.settings.sandbox_python)
         return spawn.in_bubblewrap(make_plan(self.settings, self._environment), program, filter_program)
 
+    @property
+    def _programs(self) -> str:
+        return SERVERS
+
     def _open_gateway(self, link: GuestLink) -> GatewayLink:
         ours, theirs = socket.socketpair()
         with theirs:
@@ -245,7 +249,7 @@ def make_plan(
 
     guest = f"{bwrap.ROOM}/guest"
     binds = [*bwrap.python_binds(python), bwrap.Bind(spawn.guest_folder(), guest)]
-    if settings.sandbox_mcp:
+    if settings.sandbox_mcp or settings.code_mode != "off":
         binds.append(bwrap.Bind(spawn.gateway_folder(), f"{SERVERS}/gateway"))
     environ = bwrap.environ(python)
     cached = prepare.cached(settings, python)

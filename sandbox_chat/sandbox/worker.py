@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, BinaryIO, TypeVar, cast
 
 from sandbox_chat.sandbox.base import (
+    Bridge,
     Execution,
     FileEntry,
     GatewayFailed,
@@ -102,12 +103,13 @@ class SandboxWorker:
         on_output: OutputSink | None = None,
         on_late: OutputSink | None = None,
         on_raw: RawSink | None = None,
+        bridge: Bridge | None = None,
     ) -> Execution:
         """Run ``code``; see ``Sandbox.run_code``. Cancelling interrupts it and waits until the sandbox is idle."""
 
         def work(sandbox: Sandbox) -> Execution:
             return sandbox.run_code(
-                code, timeout=timeout, on_output=on_output, on_late=on_late, on_raw=on_raw
+                code, timeout=timeout, on_output=on_output, on_late=on_late, on_raw=on_raw, bridge=bridge
             )
 
         return await self._await(Job("run", work))
