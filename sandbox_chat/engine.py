@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sandbox_chat import logs
+from sandbox_chat.engine_code import check as check_code_mode
+from sandbox_chat.engine_code import make_bridge, make_privacy
 from sandbox_chat.engine_commands import Commands
 from sandbox_chat.engine_endpoint import DEMO_MODEL, check_model, endpoint_of, start_demo
 from sandbox_chat.engine_past import Past
-from sandbox_chat.engine_servers import make_servers, server_configs
+from sandbox_chat.engine_servers import make_servers, names_of, server_configs
 from sandbox_chat.events import (
     ControlsChanged,
     Event,
@@ -91,6 +93,10 @@ class Engine(Commands):
             check_model(settings)
         self._warnings = list(settings.warnings)
         self._server_configs = [] if read_only else server_configs(settings, self._warnings)
+        if not read_only:
+            check_code_mode(settings, names_of(self._server_configs, settings))
+        self.privacy = None if read_only else make_privacy(settings)
+        """Hides personal data; ``None`` when nothing does."""
         self.settings = settings
         self.resumed = resume is not None
         self.read_only = read_only
@@ -246,7 +252,8 @@ class Engine(Commands):
         self._servers = make_servers(self._server_configs, self.settings, self._worker, self.emit)
         session = self._session = self._make_session(endpoint)
         if self._servers is not None:
-            self._servers.on_tools = session.renew_tools
+            # What code calls is found by the code.
+            self._servers.on_tools = session.renew_tools if self.settings.code_mode != "on" else lambda _: None
         with self._lock:
             self._loop = asyncio.get_running_loop()
             early, self._early = self._early, []
@@ -338,6 +345,15 @@ class Engine(Commands):
         from sandbox_chat.tools.asking import Approvals
 
         self._approvals = Approvals(self._emit_question)
+        code_mode = make_bridge(
+            self.settings,
+            self._servers,
+            self._emit_question,
+            self._approvals.ask,
+            save_picture=self._journal.save_picture,
+            privacy=self.privacy,
+            origin=self.session_id,
+        )
         return ChatSession(
             self.settings,
             session_id=self._past.agent_id or self.session_id,
@@ -354,6 +370,8 @@ class Engine(Commands):
             output_dir=self._journal.folder / OUTPUT,
             others=self._servers,
             controls=self._controls,
+            code_mode=code_mode,
+            private=self.privacy,
         )
 
     def _emit_question(self, event: Event) -> None:

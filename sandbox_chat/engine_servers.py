@@ -35,7 +35,12 @@ def servers_on(settings: Settings) -> list[str]:
 
     All those in the sandbox stand behind one. Raises ``ConfigError``.
     """
-    names = [config.name for config in server_configs(settings, [])]
+    return names_of(server_configs(settings, []), settings)
+
+
+def names_of(configs: Sequence[ServerConfig], settings: Settings) -> list[str]:
+    """Return the names of the servers of ``configs``, and of that which stands for those in the sandbox."""
+    names = [config.name for config in configs]
     if settings.sandbox_mcp:
         from sandbox_chat.mcp.inside import NAME
 

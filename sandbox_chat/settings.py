@@ -435,6 +435,11 @@ class Settings:
         values.number(0.01, 512),
         "Megabytes of the largest result that code gets; what is longer is refused.",
     )
+    code_mode_shown: int = _tools(
+        4000,
+        values.whole(100, 1_000_000),
+        "Characters of the result of a call that code made which are shown and recorded; the code gets all.",
+    )
     pii: str = _tools(
         "auto",
         values.one_of("auto", "on", "off"),
@@ -594,6 +599,11 @@ class Settings:
     warnings: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     # -- derived ---------------------------------------------------------------------------------------
+
+    @property
+    def hides_personal_data(self) -> bool:
+        """Whether personal data is replaced by tokens."""
+        return self.pii == "on" or (self.pii == "auto" and self.code_mode != "off")
 
     @property
     def has_model(self) -> bool:

@@ -235,7 +235,14 @@ def build_options(
         ],  # what must be asked is asked by the tools themselves
         strict_mcp_config=True,
         setting_sources=[],
-        system_prompt=system_prompt(settings, info, new_run=new_run, today=date.today(), folder=folder),
+        system_prompt=system_prompt(
+            settings,
+            info,
+            new_run=new_run,
+            private=settings.hides_personal_data,
+            today=date.today(),
+            folder=folder,
+        ),
         max_turns=settings.max_turns,
         model=controls.model or None,
         effort=cast("Any", controls.effort or None),

@@ -30,6 +30,19 @@ Never plt.show() and forget. The user sees each picture in the chat, so do not d
 _NETWORK = "The internet is reachable from it."
 _NO_NETWORK = "It has no network: nothing can be downloaded or installed."
 _WORKSPACE = "- /workspace is a folder of the user's that code may read and write; change nothing there unless the user asks for it."
+_CODE_MODE = """\
+The user's MCP tools on their own computer are called by your code in run_code, not by you. Only what your code prints comes \
+back to you: fetch, filter and join there, and print little. Find tools first, in code:
+- list_mcp_tools(query=None, detail="names"|"summary"|"full") and get_mcp_tool_details(name) tell what there is; names are server__tool.
+- call_mcp_tool(name, arguments) returns a Python value; or from tools.<server> import <tool>, called with keyword arguments. \
+await call_mcp_tool.aio(...) works too; tools.parallel([(name, arguments), ...]) makes several calls at once.
+- A failed call raises tools.ToolError with the server's words. The user may be asked about a call, and may refuse it: then stop trying.
+- Skills are code that worked before: tools.list_skills(), from skills import <name>. When the user wants to keep code, \
+save_skill(name, code, description) hands in a draft, which the user looks at first."""
+_PRIVATE = (
+    "Personal data comes to you as tokens such as <EMAIL:k3f9…>: use them as they are, in code and in answers; the same token "
+    "always stands for the same value. Do not try to find out what they stand for."
+)
 _NEW_RUN = (
     "This conversation began in an earlier run of the program. The sandbox of that time is gone: variables and files "
     "from before its last continuation do not exist any more; make them again when they are needed."
@@ -43,6 +56,7 @@ def system_prompt(
     info: SandboxInfo | None = None,
     *,
     new_run: bool,
+    private: bool = False,
     today: date,
     folder: Path | None = None,
 ) -> str:
@@ -50,7 +64,7 @@ def system_prompt(
 
     ``info`` is of the back end; without it nothing is promised of its network. ``today`` is the user's date. ``new_run``:
     the conversation goes on from an earlier run of the program, whose sandbox is gone. ``folder`` is what the local
-    tools read, ``None`` without them.
+    tools read, ``None`` without them. ``private``: personal data is hidden.
     """
     intro = f"{_INTRO} Today is {today:%A}, {today.isoformat()}."
     if folder is not None:
@@ -62,6 +76,10 @@ def system_prompt(
     parts = [intro, _TOOLS.format(place=place, network=network, seconds=settings.run_timeout)]
     if settings.sandbox_workspace is not None and settings.sandbox in ("local", "docker"):
         parts[-1] += "\n" + _WORKSPACE
+    if settings.code_mode != "off":
+        parts.append(_CODE_MODE)
+    if private:
+        parts.append(_PRIVATE)
     if new_run:
         parts.append(_NEW_RUN)
     return "\n\n".join(parts)

@@ -28,7 +28,15 @@ from sandbox_chat.last_prompt import COMPACT
 from sandbox_chat.phases import Machine
 from sandbox_chat.settings import Settings
 from sandbox_chat.tools.attach import Attachments
-from sandbox_chat.tools.context import Ask, CallContext, OtherServers, ToolContext, take_default
+from sandbox_chat.tools.context import (
+    Ask,
+    CallContext,
+    CodeMode,
+    OtherServers,
+    Private,
+    ToolContext,
+    take_default,
+)
 from sandbox_chat.tools.images import picture_saver
 from sandbox_chat.tools.news import News
 from sandbox_chat.tools.schemas import SERVER_NAME
@@ -62,6 +70,7 @@ class ChatSession:
     ``earlier`` is the last ``TurnFinished`` of a resumed session: its totals are carried on. ``ask`` asks the user
     for a tool. ``output_dir`` is where the whole output of runs is kept whose answer was cut.
     ``others`` are the MCP servers beside the sandbox's tools.
+    ``code_mode`` lets code call their tools, ``private`` hides personal data in what tools give.
     ``budget`` is the session's own limit in dollars, ``None``: the setting's, and so ``controls``.
     All methods belong to one loop.
     """
@@ -84,6 +93,8 @@ class ChatSession:
         budget: float | None = None,
         others: OtherServers | None = None,
         controls: Controls | None = None,
+        code_mode: CodeMode | None = None,
+        private: Private | None = None,
     ) -> None:
         self._settings = settings
         self._session_id = session_id
@@ -97,13 +108,15 @@ class ChatSession:
         self._ask = ask
         self._output_dir = output_dir
         self._others = others
+        self._code_mode = code_mode
+        self._private = private
         self.machine = Machine()
         """What the session is doing; see ``phases.py``."""
         self._report = make_reporter(
             settings, endpoint, self.emit, resumed=resume, earlier=earlier, limit=budget
         )
         self._report.offered = worker is not None
-        self._news = News(self._report.late_output)
+        self._news = News(self._report.late_output, private)
         self.attachments = Attachments(worker, settings, self.emit, self._news.add)
         self._link = Link(
             settings,
@@ -314,6 +327,7 @@ class ChatSession:
             "ask": self._ask,
             "progress": report.progress,
             "running": self._runner.tasks,
+            "private": self._private,
         }
         if self._worker is not None:
             from sandbox_chat.tools.server import make_server
@@ -325,10 +339,13 @@ class ChatSession:
                 news=self._news,
                 before=self.attachments.restore,
                 output_dir=self._output_dir,
+                code_mode=self._code_mode,
             )
             servers[SERVER_NAME] = make_server(context, on_listed=self._listed)
         if self._others is not None:
-            servers.update(self._others.attach(CallContext(**surroundings)))
+            offered = self._others.attach(CallContext(**surroundings))
+            if self._settings.code_mode != "on":  # then code calls them
+                servers.update(offered)
         report.translator = Translator(report.calls)
         return Connector(
             self._settings,

@@ -258,7 +258,7 @@ def stub(host: Host, tool: Mapping[str, Any], name: str) -> Callable[..., Any]:
     required = [each for each in schema.get("required") or () if each in properties]
     names: dict[str, str] = {}
     for each in [*required, *(key for key in properties if key not in required)]:
-        names[python_name(str(each), [*names, "timeout"])] = str(each)
+        names[python_name(str(each), [*names, "timeout", "more"])] = str(each)
     usual = inspect.Parameter
     parameters = [
         usual(
@@ -270,6 +270,8 @@ def stub(host: Host, tool: Mapping[str, Any], name: str) -> Callable[..., Any]:
         for word, key in names.items()
     ]
     parameters.append(usual("timeout", usual.KEYWORD_ONLY, default=None, annotation=float))
+    if schema.get("additionalProperties") or not properties:
+        parameters.append(usual("more", usual.VAR_KEYWORD))
     signature = inspect.Signature(parameters)
 
     def call(*args: Any, **options: Any) -> Any:
@@ -279,7 +281,8 @@ def stub(host: Host, tool: Mapping[str, Any], name: str) -> Callable[..., Any]:
         except TypeError as problem:
             raise ToolArgumentError(f"{name}{signature}: {problem}") from None
         timeout = bound.arguments.pop("timeout", None)
-        given = {names[word]: value for word, value in bound.arguments.items() if value is not UNSET}
+        given = dict(bound.arguments.pop("more", {}))
+        given.update({names[word]: value for word, value in bound.arguments.items() if value is not UNSET})
         return host.ask("call", name=tool["name"], arguments=given, timeout=timeout)
 
     call.__name__ = call.__qualname__ = name

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from sandbox_chat.events import ServerPlace
 from sandbox_chat.settings import Secret
@@ -62,6 +62,19 @@ class ServerConfig:
         """The values of its variables and headers and its other credentials, to be kept out of logs and messages."""
         headers = self.endpoint.headers if self.endpoint is not None else {}
         return [value.reveal() for value in (*self.env.values(), *headers.values(), *self.hidden) if value]
+
+
+class Reveals(Protocol):
+    """Knows in which arguments tokens that stand for personal data become the data again; see ``bridge/private.py``."""
+
+    def shows(self, config: ServerConfig, tool: ToolDefinition) -> Sequence[str]:
+        """Return the names of those arguments of a tool."""
+
+    def note(self, names: Sequence[str]) -> str:
+        """Return what the user is told where they are asked about the call."""
+
+    def revealed(self, arguments: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+        """Return arguments as they are sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

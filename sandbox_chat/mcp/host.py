@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from mcp.server import Server, ServerRequestContext
 
 from sandbox_chat import __version__
 from sandbox_chat.events import Notice, Sink
-from sandbox_chat.mcp.base import McpError, ServerConfig, ToolDefinition
+from sandbox_chat.mcp.base import McpError, Reveals, ServerConfig, ToolDefinition
 from sandbox_chat.mcp.connection import NotSentError
 from sandbox_chat.mcp.managed import Managed
 from sandbox_chat.mcp.names import full_name, server_names
@@ -26,7 +27,7 @@ from sandbox_chat.settings import Settings
 from sandbox_chat.signs import suspect
 from sandbox_chat.text import clean, from_name
 from sandbox_chat.tools.calling import call_id_of, run_call, to_result
-from sandbox_chat.tools.context import CallContext, ToolOutcome, text_outcome
+from sandbox_chat.tools.context import Ask, CallContext, ToolOutcome, text_outcome
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +35,30 @@ ASKED_AGAIN = 4
 """Rounds of one call: it is asked about again when its tool changed meanwhile, and sent again when it was not taken."""
 NEW_TOOLS = "The tools of the MCP server {name} are others now; the agent knows the new ones from the next session on."
 TOOL_CHANGED = "[error] The tool changed while the user was asked about the call, again and again. The call was not made."
+
+
+class Refused(McpError):
+    """A call was not made. ``kind``: ``unknown``, ``arguments`` or ``denied``; ``tool`` as far as it is known."""
+
+    def __init__(self, words: str, kind: str, tool: ToolDefinition | None = None) -> None:
+        super().__init__(words)
+        self.kind = kind
+        self.tool = tool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """On what terms code calls a tool.
+
+    ``timeout`` in seconds. ``shown`` are the arguments as they are shown and recorded. ``is_free`` tells whether a tool is called without asking. ``send`` makes of the arguments that
+    were asked about those that are sent; ``note`` says so where the user is asked.
+    """
+
+    timeout: float | None = None
+    shown: dict[str, Any] | None = None
+    is_free: Callable[[ServerConfig, ToolDefinition], bool] | None = None
+    send: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    note: str = ""
 
 
 class Servers:
@@ -56,6 +81,8 @@ class Servers:
         self._emit = emit
         self._context: CallContext | None = None
         self.on_tools = on_tools
+        self.private: Reveals | None = None
+        """Where tokens in arguments become personal data again."""
         folder = settings.data_path / "mcp"
         self._permission = Permission(settings, folder / "pins.json")
         self._servers = {
@@ -114,6 +141,10 @@ class Servers:
         found = await asyncio.gather(*(server.listed() for server in self._servers.values()))
         return [tool for tools in found for tool in tools]
 
+    def troubles(self) -> list[str]:
+        """Return why the tools of servers are not there, a sentence for each such server."""
+        return [trouble for server in self._servers.values() if (trouble := server.trouble)]
+
     def _server(self, server: Managed) -> Server[dict[str, Any]]:
         async def on_list_tools(
             request: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
@@ -163,36 +194,94 @@ class Servers:
     async def _call(
         self, context: CallContext, server: Managed, name: str, arguments: dict[str, Any], call_id: str
     ) -> ToolOutcome:
+        try:
+            result, tool = await self._result(server, name, arguments, call_id=call_id, ask=context.ask)
+        except Refused as refusal:
+            return self._failed(str(refusal))
+        return await to_outcome(
+            result,
+            context,
+            has_schema=tool.output_schema is not None,
+            scrub=lambda text: scrubbed(text, server.credentials),
+        )
+
+    async def nested(
+        self, server: str, tool: str, arguments: dict[str, Any], *, call_id: str, ask: Ask, terms: Terms
+    ) -> tuple[types.CallToolResult, ToolDefinition]:
+        """Call a tool for code that the call ``call_id`` runs; nothing is told of it here.
+
+        Raises ``McpError``, ``Refused`` among them. The words of a failure hold no credentials of the server's.
+        """
+        managed = self._servers.get(server)
+        if managed is None:
+            raise Refused(f"[error] There is no MCP server {clean(server)!r}.", "unknown")
+        try:
+            return await self._result(managed, tool, arguments, call_id=call_id, ask=ask, terms=terms)
+        except Refused:
+            raise
+        except McpError as error:
+            raise McpError(managed.scrub(str(error))) from None
+
+    def config(self, server: str) -> ServerConfig | None:
+        """Return how the server is reached that the model knows by that name."""
+        managed = self._servers.get(server)
+        return managed.config if managed is not None else None
+
+    def scrub(self, server: str, text: str) -> str:
+        """Return a text without the credentials of a server."""
+        managed = self._servers.get(server)
+        return scrubbed(text, managed.credentials) if managed is not None else text
+
+    async def _result(
+        self,
+        server: Managed,
+        name: str,
+        arguments: dict[str, Any],
+        *,
+        call_id: str,
+        ask: Ask,
+        terms: Terms | None = None,
+    ) -> tuple[types.CallToolResult, ToolDefinition]:
+        """Make a call that may be made, and return what came of it and of which tool. Raises ``McpError``."""
         frozen, words = _frozen(arguments)
+        terms = terms or self._terms(server, name)
+        if terms.shown is not None:
+            words = _frozen(terms.shown)[1]
         approved, again = "", False
         for _ in range(ASKED_AGAIN):
             connection = await server.connected()
             tool = server.tool(name)
             if tool is None:
-                return self._failed(_no_tool(server, name))
+                raise Refused(_no_tool(server, name), "unknown")
             if tool.fingerprint == approved:
                 if server.config.on_call is not None:
                     server.config.on_call()
+                sent = terms.send(frozen) if terms.send is not None else frozen
                 try:
-                    result = await connection.call(tool.original, frozen)
+                    return await connection.call(tool.original, sent, limit=terms.timeout), tool
                 except NotSentError:
                     if again:
                         raise
                     again = True
                     continue
-                return await to_outcome(
-                    result,
-                    context,
-                    has_schema=tool.output_schema is not None,
-                    scrub=lambda text: scrubbed(text, server.credentials),
-                )
             if problem := wrong_arguments(name, tool.schema, frozen):
-                return self._failed(f"[error] {clean(problem)}")
-            refusal = await self._permission.refusal(server.config, tool, words, call_id, context.ask)
+                raise Refused(f"[error] {clean(problem)}", "arguments", tool)
+            free = terms.is_free is not None and terms.is_free(server.config, tool)
+            refusal = await self._permission.refusal(
+                server.config, tool, words, call_id, ask, free=free, note=terms.note
+            )
             if refusal:
-                return self._failed(refusal)
+                raise Refused(refusal, "denied", tool)
             approved = tool.fingerprint
-        return self._failed(TOOL_CHANGED)
+        raise Refused(TOOL_CHANGED, "denied")
+
+    def _terms(self, server: Managed, name: str) -> Terms:
+        """Return the terms of a call that the agent makes."""
+        private, tool = self.private, server.tool(name)
+        names = private.shows(server.config, tool) if private is not None and tool is not None else ()
+        if private is None or not names:
+            return Terms()
+        return Terms(send=lambda frozen: private.revealed(frozen, names), note=private.note(names))
 
     def _failed(self, text: str) -> ToolOutcome:
         return text_outcome(text, limit=self._settings.text_limit, is_error=True)

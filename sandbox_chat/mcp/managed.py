@@ -112,6 +112,13 @@ class Managed:
         """Return the tool that the model calls ``name``."""
         return next((each for each in self.tools if each.name == name), None)
 
+    @property
+    def trouble(self) -> str:
+        """Why its tools are not there, as a sentence; empty when they are."""
+        if self._off:
+            return OFF.format(name=self.name)
+        return self.scrub(self._text) if self._state == "failed" and not self.tools else ""
+
     # -- its life --------------------------------------------------------------------------------------
 
     async def connected(self) -> Connection:

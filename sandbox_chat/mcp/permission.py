@@ -58,22 +58,31 @@ class Permission:
         self._held: dict[str, Any] = {}  # of this session, whatever becomes of the file
 
     async def refusal(
-        self, config: ServerConfig, tool: ToolDefinition, arguments: str, call_id: str, ask: Ask
+        self,
+        config: ServerConfig,
+        tool: ToolDefinition,
+        arguments: str,
+        call_id: str,
+        ask: Ask,
+        *,
+        free: bool = False,
+        note: str = "",
     ) -> str:
         """Return why a call may not be made, as a sentence for the model; empty when it may.
 
-        ``arguments`` is the JSON that is sent, for people.
+        ``arguments`` is the JSON that is sent, for people. ``free``: the settings allow it without asking, as those that
+        ``mcp_allow`` names. ``note`` is said with the question.
         """
         if config.place == "sandbox":
             return ""  # what it can reach, code in the sandbox can too
         changed = ""
-        if self._is_allowed(config, tool):
+        if free or self._is_allowed(config, tool):
             changed = self._changes(tool)
             if not changed:
                 return ""
         if len(arguments) > DETAIL_LIMIT:
             return TOO_LONG.format(size=len(arguments), limit=DETAIL_LIMIT)
-        answer = await ask(_question(config, tool, arguments, call_id, changed))
+        answer = await ask(_question(config, tool, arguments, call_id, changed, note=note))
         if answer == "session" and changed:
             self._pin(tool)
         if answer in ("once", "session"):
@@ -154,10 +163,10 @@ def _lines(value: Any) -> list[str]:
 
 
 def _question(
-    config: ServerConfig, tool: ToolDefinition, arguments: str, call_id: str, changed: str
+    config: ServerConfig, tool: ToolDefinition, arguments: str, call_id: str, changed: str, *, note: str
 ) -> Question:
     called = EN["mcp_tool_called"].format(name=repr(tool.original)) if tool.original != tool.name else ""
-    detail = "\n".join(part for part in (changed, arguments, called, _where(config)) if part)
+    detail = "\n".join(part for part in (changed, arguments, called, note, _where(config)) if part)
     return Question(
         kind=KIND,
         question=EN["mcp_tool"].format(tool=tool.name, server=clean_line(config.name, 64)),

@@ -40,7 +40,7 @@ async def run_call(
     start = time.monotonic()
     # A task of its own: the server's library repeats a cancellation until its task ends, which would
     # tear at the clean-up below; this task is cancelled once.
-    task = asyncio.ensure_future(work())
+    task = asyncio.ensure_future(_without_personal_data(context, work))
     context.running.add(task)
     task.add_done_callback(context.running.discard)
     try:
@@ -58,6 +58,13 @@ async def run_call(
         raise
     context.finished(call_id, outcome, _milliseconds(start))
     return outcome
+
+
+async def _without_personal_data(
+    context: CallContext, work: Callable[[], Awaitable[ToolOutcome]]
+) -> ToolOutcome:
+    outcome = await work()
+    return outcome if context.private is None else await context.private.outcome(outcome)
 
 
 def to_result(outcome: ToolOutcome) -> types.CallToolResult:

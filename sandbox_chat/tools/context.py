@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,6 +18,7 @@ from sandbox_chat.tools.news import News
 from sandbox_chat.tools.rich import Scripts
 
 if TYPE_CHECKING:
+    from sandbox_chat.sandbox.base import Bridge
     from sandbox_chat.sandbox.worker import SandboxWorker
 
 
@@ -95,6 +97,26 @@ async def nothing_first() -> None:
     """Have nothing to do before a call."""
 
 
+class Private(Protocol):
+    """Replaces personal data by tokens; see ``privacy.py``."""
+
+    async def outcome(self, outcome: ToolOutcome) -> ToolOutcome:
+        """Return an outcome without it."""
+
+    def stream(self) -> tuple[Callable[[str], str], Callable[[], str]]:
+        """Return what does so to live output, piece by piece, and what gives the rest at the end."""
+
+
+class CodeMode(Protocol):
+    """Lets code of a run call tools of this computer; see ``bridge/``."""
+
+    def run(self, call_id: str) -> AbstractAsyncContextManager[Bridge]:
+        """Give one run the right to do so, as long as this lasts."""
+
+    def without_token(self, text: str) -> str:
+        """Return a text for the model without the token by which code proves itself."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallContext:
     """The surroundings of every tool call of a session. All callbacks are called on the session's loop.
@@ -103,6 +125,7 @@ class CallContext:
     another program can show. ``started(id, name, input)`` and ``finished(id, outcome, duration_ms)`` tell of a call;
     their first argument is the model's tool use id, the name is the tool's full one. ``ask`` asks the user.
     ``progress`` tells how far a transfer has come (see ``events.Progress``).
+    ``private`` hides personal data, ``None``: nothing does.
     ``running`` are the calls that run: cancelling one stops it, and its answer says so.
     """
 
@@ -113,6 +136,7 @@ class CallContext:
     finished: Callable[[str, ToolOutcome, int], None]
     ask: Ask = take_default
     progress: Callable[[str, str, int, int, bool], None] = no_progress
+    private: Private | None = None
     running: set[asyncio.Task[ToolOutcome]] = field(default_factory=set)
 
 
@@ -123,6 +147,7 @@ class ToolContext(CallContext):
     ``output(id, stream, piece, late)`` tells what a call writes, ``late``: after it had ended. ``news`` is what the
     model hears with its next run. ``before`` is awaited before each call. ``output_dir`` is where the whole
     output of a run is kept whose answer had to be cut; ``None``: nowhere. ``scripts`` is what plots need in the browser.
+    ``code_mode`` lets code call tools of this computer.
     """
 
     worker: SandboxWorker
@@ -131,6 +156,7 @@ class ToolContext(CallContext):
     before: Callable[[], Awaitable[None]] = nothing_first
     output_dir: Path | None = None
     scripts: Scripts = field(default_factory=Scripts)
+    code_mode: CodeMode | None = None
 
 
 class OtherServers(Protocol):

@@ -5,9 +5,15 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING, get_args
 
 from sandbox_chat.ansi import Output, Piece, clip
 from sandbox_chat.events import Stream
+
+if TYPE_CHECKING:
+    from sandbox_chat.tools.context import Private
+
+STREAMS: tuple[Stream, ...] = get_args(Stream)
 
 FLUSH_SECONDS = 0.05
 """Output is handed on at most this often: twenty times a second look immediate and cost little."""
@@ -22,7 +28,7 @@ class LiveOutput:
     """Collects output on any thread and hands it to ``emit`` on ``loop``, clean and with its colours, in pieces.
 
     Lines that are written over are withdrawn, not repeated: how a piece is to be taken says ``ansi.Piece``. After
-    ``limit`` characters the line ``stopped`` says that no more is shown. ``loop`` must be the loop of the thread that
+    ``limit`` characters the line ``stopped`` says that no more is shown. ``private`` hides personal data. ``loop`` must be the loop of the thread that
     calls ``close`` and ``flush``.
     """
 
@@ -33,7 +39,9 @@ class LiveOutput:
         *,
         limit: int,
         stopped: str = STOPPED,
+        private: Private | None = None,
     ) -> None:
+        self._hide = {name: private.stream() for name in STREAMS} if private is not None else {}
         self._loop = loop
         self._emit = emit
         self._limit = limit
@@ -75,6 +83,8 @@ class LiveOutput:
         with self._lock:
             self._closed = True
         for stream, output in self._outputs.items():
+            if self._hide:
+                output.feed(self._hide[stream][1]())
             output.finish()
             self._send(stream, output.take())
         self._say_stopped()
@@ -105,7 +115,8 @@ class LiveOutput:
             else:
                 merged.append((stream, [text]))
         for stream, texts in merged:
-            self._outputs[stream].feed("".join(texts))
+            text = "".join(texts)
+            self._outputs[stream].feed(self._hide[stream][0](text) if self._hide else text)
             self._show(stream)
 
     def _show(self, stream: Stream) -> None:

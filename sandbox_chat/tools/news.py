@@ -7,12 +7,16 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from sandbox_chat.ansi import Piece
 from sandbox_chat.events import Stream
 from sandbox_chat.kept import Kept
 from sandbox_chat.text import bound
 from sandbox_chat.tools.live import LiveOutput
+
+if TYPE_CHECKING:
+    from sandbox_chat.tools.context import Private
 
 LATE_LIMIT = 20_000
 """Characters of background output that are shown of one call."""
@@ -27,10 +31,13 @@ STOPPED = "\n[… further background output of this call is not shown …]\n"
 class News:
     """Collects on any thread, shows on the session's loop, and tells the model once.
 
-    ``emit(call_id, stream, piece)`` shows background output, clean, on the loop.
+    ``emit(call_id, stream, piece)`` shows background output, clean, on the loop. ``private`` hides personal data in it.
     """
 
-    def __init__(self, emit: Callable[[str, Stream, Piece], None]) -> None:
+    def __init__(
+        self, emit: Callable[[str, Stream, Piece], None], private: Private | None = None
+    ) -> None:
+        self._private = private
         self._emit = emit
         self._lock = threading.Lock()
         self._calls: dict[str, LiveOutput] = {}
@@ -53,6 +60,7 @@ class News:
                         partial(self._take_late, call_id),
                         limit=LATE_LIMIT,
                         stopped=STOPPED,
+                        private=self._private,
                     )
                     self._calls[call_id] = live
             live.feed(stream, text)

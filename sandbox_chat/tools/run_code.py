@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -44,17 +45,21 @@ async def run_code(context: ToolContext, call_id: str, arguments: dict[str, Any]
         asyncio.get_running_loop(),
         lambda stream, piece: context.output(call_id, stream, piece, False),
         limit=settings.output_limit,
+        private=context.private,
     )
     keeper = _keeper(context, call_id)
     kept: Kept | None = None
+    code_mode = context.code_mode
     try:
-        execution = await context.worker.run_code(
-            arguments["code"],
-            timeout=float(timeout),
-            on_output=live.feed,
-            on_late=context.news.late_sink(call_id),
-            on_raw=keeper.take if keeper is not None else None,
-        )
+        async with code_mode.run(call_id) if code_mode is not None else contextlib.nullcontext() as bridge:
+            execution = await context.worker.run_code(
+                arguments["code"],
+                timeout=float(timeout),
+                on_output=live.feed,
+                on_late=context.news.late_sink(call_id),
+                on_raw=keeper.take if keeper is not None else None,
+                bridge=bridge,
+            )
     except asyncio.CancelledError:
         live.close()
         if words := _kept_words(keeper):  # a call that is stopped has no answer to say it in
@@ -71,6 +76,8 @@ async def run_code(context: ToolContext, call_id: str, arguments: dict[str, Any]
     if where:
         notes.append(CUT_NOTE)
     text, titles = answer(execution, timeout=timeout, limit=settings.text_limit, notes=notes)
+    if code_mode is not None:
+        text = code_mode.without_token(text)
     if kept is not None:
         pictures.append(FileContent(str(kept.path), "text/plain", kept.size, WHOLE_OUTPUT))
     rich, said = await rich_contents(execution.outputs, settings, context.save_file, context.scripts)
