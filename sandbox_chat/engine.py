@@ -253,7 +253,9 @@ class Engine(Commands):
         session = self._session = self._make_session(endpoint)
         if self._servers is not None:
             # What code calls is found by the code.
-            self._servers.on_tools = session.renew_tools if self.settings.code_mode != "on" else lambda _: None
+            self._servers.on_tools = (
+                session.renew_tools if self.settings.code_mode != "on" else lambda _: None
+            )
         with self._lock:
             self._loop = asyncio.get_running_loop()
             early, self._early = self._early, []

@@ -48,6 +48,7 @@ THEMES = ("auto", "dark", "light", "contrast", "terminal")
 GLYPHS = ("auto", "unicode", "ascii")
 LANGUAGES = ("auto", "en", "zh")
 NOTIFY = ("auto", "bell", "osc9", "osc777", "title", "off")
+PII_KINDS = ("EMAIL", "IP", "CN_ID", "CARD", "SSN", "PHONE")
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 COMMAND_LINE = "the command line"
 """Origin of a setting that was an option of this start of the program."""
@@ -445,6 +446,27 @@ class Settings:
         values.one_of("auto", "on", "off"),
         "Whether personal data is replaced by tokens before the model sees it: auto (in code mode), on, off.",
         own_values=("off",),
+    )
+    pii_kinds: tuple[str, ...] = _tools(
+        PII_KINDS,
+        values.some_of(*PII_KINDS),
+        "Kinds of personal data that are replaced: EMAIL, IP, CN_ID, CARD, SSN, PHONE, with commas.",
+    )
+    pii_regions: tuple[str, ...] = _tools(
+        ("US", "CN"),
+        values.regions,
+        "Countries whose phone numbers are found without their country's code, as two letters with commas; each more takes longer.",
+    )
+    pii_patterns: tuple[values.Pattern, ...] = _tools(
+        (),
+        values.patterns,
+        "Your own kinds: a list of name, regex and, if need be, validator (luhn, card, ssn, cn_id); [[pii_patterns]] in config.toml, JSON elsewhere.",
+        own=True,
+    )
+    pii_engine: str = _tools(
+        "builtin",
+        values.one_of("builtin", "presidio"),
+        "What finds personal data: builtin, or presidio with it (pip install 'sandbox-chat[pii]'; slow, finds names too).",
     )
     pii_prompt: bool = _tools(False, values.flag, "Replace personal data in your own prompts too.")
     pii_reveal: tuple[str, ...] = _tools(

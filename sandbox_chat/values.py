@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,15 @@ class Servers(Mapping[str, Mapping[str, Any]]):
 
     def __str__(self) -> str:
         return ",".join(self._found)
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A kind of personal data of the user's own; see ``patterns``."""
+
+    name: str
+    regex: str
+    validator: str = ""
 
 
 # --- readers: each takes a raw value and returns the checked one, or raises ``ValueError`` ----------------
@@ -269,6 +279,55 @@ def servers(value: Any) -> Servers:
                 raise ValueError(f"must give an object of properties for the server {shorten(name)}, as {{}}")
         return Servers({str(name): dict(properties or {}) for name, properties in value.items()})
     return Servers({name: {} for name in words(value)})
+
+
+def regions(value: Any) -> tuple[str, ...]:
+    """Read countries, two letters each."""
+    found = tuple(word.upper() for word in words(value))
+    for word in found:
+        if not re.fullmatch("[A-Z]{2}", word):
+            raise ValueError(
+                f"must hold countries of two letters, such as US,CN, and {shorten(word)} is none"
+            )
+    return found
+
+
+VALIDATORS = ("", "luhn", "card", "ssn", "cn_id")
+
+
+def patterns(value: Any) -> tuple[Pattern, ...]:
+    """Read patterns: a list of objects with ``name``, ``regex`` and, if need be, ``validator``, or the same as JSON."""
+    if isinstance(value, str):
+        import json
+
+        if not value.strip():
+            return ()
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise ValueError(f"is not valid JSON ({error})") from None
+    if not isinstance(value, list | tuple):
+        raise ValueError('must be a list, as [{"name": "STAFF", "regex": "E-[0-9]{6}"}]')
+    return tuple(each if isinstance(each, Pattern) else _pattern(each) for each in value)
+
+
+def _pattern(value: Any) -> Pattern:
+    if not isinstance(value, dict) or not {"name", "regex"} <= set(value) <= {"name", "regex", "validator"}:
+        raise ValueError("must hold objects with name, regex and, if need be, validator")
+    name, expression, validator = value["name"], value["regex"], value.get("validator", "")
+    if not isinstance(name, str) or not re.fullmatch("[A-Z][A-Z0-9_]{1,20}", name):
+        raise ValueError(
+            f"has a name, {shorten(str(name))}, that is not of 2 to 21 capital letters, digits and _"
+        )
+    if validator not in VALIDATORS:
+        raise ValueError(f"has a validator in {name} that is none of {', '.join(VALIDATORS[1:])}")
+    try:
+        matches_nothing = re.compile(expression).match("") is not None
+    except (re.error, TypeError, RecursionError) as error:
+        raise ValueError(f"has a regular expression in {name} that is none ({error})") from None
+    if matches_nothing:
+        raise ValueError(f"has a regular expression in {name} that matches an empty text")
+    return Pattern(name, expression, validator)
 
 
 def shorten(name: str) -> str:

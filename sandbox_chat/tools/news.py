@@ -34,9 +34,7 @@ class News:
     ``emit(call_id, stream, piece)`` shows background output, clean, on the loop. ``private`` hides personal data in it.
     """
 
-    def __init__(
-        self, emit: Callable[[str, Stream, Piece], None], private: Private | None = None
-    ) -> None:
+    def __init__(self, emit: Callable[[str, Stream, Piece], None], private: Private | None = None) -> None:
         self._private = private
         self._emit = emit
         self._lock = threading.Lock()
