@@ -30,7 +30,7 @@ Finder = Callable[[str], Iterator[Span]]
 # --- e-mail -------------------------------------------------------------------------------------------------
 
 _EMAIL = re.compile(
-    r"(?<![\w.%+'’/@-])[\w](?:[\w.%+'-]{0,62}[\w%+-])?@(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,8}[^\W\d_]{2,24}(?![\w@-])"
+    r"(?<![\w.%+/@-])(?<!\w['’])[\w](?:[\w.%+'-]{0,62}[\w%+-])?@(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,8}[^\W\d_]{2,24}(?![\w@-])"
 )
 _NO_PEOPLE = ("git", "hg", "svn", "npm")  # users of repositories
 _NO_DOMAINS = frozenset(
@@ -57,7 +57,9 @@ def emails(text: str) -> Iterator[Span]:
 _IPV4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?!\.?\w)", re.ASCII)
 _IPV6 = re.compile(r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![\w:])(?!\.\d)", re.ASCII)
 _VERSION_BEFORE = re.compile(
-    r"(?:(?:[=~<>!]=|[\^~])\s?|\bv\.?\s?|version[\s:=\"']{1,4}|release[\s:=\"']{1,4}|ver[.\s:=]{1,3}|build[\s:=]{1,3}|"
+    r"(?:(?:[=~<>!]=|[\^~])\s?|\bv\.?\s?|version[\s:=\"']{1,4}|release[\s:=\"']{1,4}|\bver[.\s:=]{1,3}|"
+    r"\b(?:build|firmware|driver|kernel|bios|patch|update|sdk|api)[\s:=]{1,3}|"
+    r""
     r"section\s|chapter\s|clause\s|§\s?|第\s?|版本[::\s]{0,2})$",
     re.IGNORECASE,
 )
@@ -143,7 +145,7 @@ def securities(text: str) -> Iterator[Span]:
 
 _SEP = r"[ .\-\u2010-\u2015]"
 _PLUS = re.compile(
-    r"(?<![\w+.])(?:\+|00(?=[1-9]\d{8}))[1-9]\d{0,2}(?:[ .\-\u2010-\u2015/]{0,2}\(?\d{1,5}\)?){1,7}(?!\w)(?!\.\d)",
+    r"(?<![\w+.])(?:\+|00(?=[1-9]\d{0,2}[ .\-/(]))[1-9]\d{0,2}(?:[ .\-\u2010-\u2015/]{0,2}\(?\d{1,5}\)?){1,7}(?!\w)(?!\.\d)",
     re.ASCII,
 )
 _NANP = re.compile(
