@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sandbox_chat.vault.kinds import FINDERS, Phones, Span, find
+from sandbox_chat.pii.kinds import FINDERS, Phones, Span, find
 
 FOLDER = Path(__file__).parent.parent / "data" / "pii"
 Found = set[tuple[int, int, str]]
@@ -70,5 +70,7 @@ def score(rows: Sequence[dict[str, Any]], finder: Callable[[str], list[Span]] = 
         result.missed.update(kind for _, _, kind in want - got)
         result.false.update(kind for _, _, kind in got - want)
         for mark, spans in (("missed", want - got), ("false", got - want)):
-            result.wrong += [f"{mark} {kind} {row['text'][start:end]!r} in {row['text']!r}" for start, end, kind in spans]
+            result.wrong += [
+                f"{mark} {kind} {row['text'][start:end]!r} in {row['text']!r}" for start, end, kind in spans
+            ]
     return result

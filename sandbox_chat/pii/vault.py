@@ -1,0 +1,217 @@
+"""The vault of a session: which token stands for which value."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sandbox_chat.settings import Secret, Settings
+from sandbox_chat.pii import kinds
+from sandbox_chat.pii.disguise import Disguises, Hit, widest
+from sandbox_chat.pii.kinds import Finder, Phones
+from sandbox_chat.pii.patterns import user_finders
+
+TOKEN = re.compile(r"<([A-Z][A-Z0-9_]{1,20}):([a-z2-7]{10})>")
+"""A token: the kind, and ten random signs."""
+_SIGNS = "abcdefghijklmnopqrstuvwxyz234567"
+_SIZE = 10
+LONGEST_LINE = 4096
+"""Characters of an unfinished line of live output that are held back at most."""
+WHOLE_NUMBERS = 7
+"""Digits from which on a whole number among JSON data is looked at."""
+_DEEPEST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A value was on its way out: its kind, how it was written, and its token."""
+
+    kind: str
+    how: str
+    token: str
+
+
+class Vault:
+    """The values of a session and their tokens, in memory only. Any thread.
+
+    The same spelling has the same token within a vault; another spelling of the same number has another one, so that what
+    is put back is exactly what was there. Tokens are random and say nothing but the kind.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._lock = threading.RLock()
+        self._tokens: dict[str, str] = {}
+        self._values: dict[str, str] = {}
+        self._disguises = Disguises()
+        chosen = [kind for kind in kinds.KINDS if kind in settings.pii_kinds]
+        finders: dict[str, Finder] = {**kinds.FINDERS, "PHONE": Phones(settings.pii_regions)}
+        self._finders = [*user_finders(settings.pii_patterns), *(finders[kind] for kind in chosen)]
+        if settings.pii_engine == "presidio":
+            from sandbox_chat.pii.presidio import presidio_finder
+
+            self._finders.append(presidio_finder())
+
+    def __repr__(self) -> str:
+        return f"Vault({len(self._values)} values)"
+
+    @property
+    def count(self) -> int:
+        """How many values it holds."""
+        return len(self._values)
+
+    def tokens(self) -> Mapping[str, int]:
+        """Return how many values of each kind it holds."""
+        with self._lock:
+            return Counter(token[1:].partition(":")[0] for token in self._values)
+
+    # -- text ------------------------------------------------------------------------------------------
+
+    def hide(self, text: str) -> str:
+        """Return a text with tokens in place of personal data, and of all values that the vault knows."""
+        with self._lock:
+            taken = [match.span() for match in TOKEN.finditer(text)]
+            found: list[Hit] = []
+            for span in kinds.find(text, self._finders, taken):
+                value = text[span.start : span.end]
+                found.append(Hit(span.start, span.end, self._token(value, span.kind), "new"))
+            known = [hit for hit in self._disguises.plain(text) if not _within(hit, taken)]
+            return _replaced(text, widest(iter([*found, *known])))
+
+    def guard(self, text: str) -> tuple[str, list[Finding]]:
+        """Return what ``hide`` does, with the values of the vault that are written in another way replaced too, and what those were."""
+        hidden = self.hide(text)
+        with self._lock:
+            taken = [match.span() for match in TOKEN.finditer(hidden)]
+            hits = widest(hit for hit in self._disguises.all(hidden) if not _touches(hit, taken))
+            findings = [Finding(_kind(hit.token), hit.how, hit.token) for hit in hits]
+            return _replaced(hidden, hits), findings
+
+    def reveal(self, text: str) -> str:
+        """Return a text with the values in place of the tokens of this vault; other tokens stay."""
+        with self._lock:
+            return TOKEN.sub(lambda match: self._values.get(match.group(), match.group()), text)
+
+    def stream(self) -> Stream:
+        """Return what hides personal data in text that comes in pieces."""
+        return Stream(self)
+
+    # -- JSON ------------------------------------------------------------------------------------------
+
+    def hide_json(self, value: Any) -> Any:
+        """Return JSON data with ``hide`` done to every text and long whole number in it."""
+        return _mapped(value, self.hide)
+
+    def guard_json(self, value: Any) -> tuple[Any, list[Finding]]:
+        """Return JSON data with ``guard`` done to every text and long whole number in it, and what was found."""
+        findings: list[Finding] = []
+
+        def guarded(text: str) -> str:
+            found, more = self.guard(text)
+            findings.extend(more)
+            return found
+
+        return _mapped(value, guarded), findings
+
+    def reveal_json(self, value: Any) -> Any:
+        """Return JSON data with ``reveal`` done to every text in it."""
+        return _mapped(value, self.reveal, numbers=False)
+
+    # -- the values ------------------------------------------------------------------------------------
+
+    def _token(self, value: str, kind: str) -> str:
+        token = self._tokens.get(value)
+        if token is None:
+            while token is None or token in self._values:
+                token = f"<{kind}:{''.join(secrets.choice(_SIGNS) for _ in range(_SIZE))}>"
+            self._tokens[value] = token
+            self._values[token] = value
+            self._disguises.add(value, token)
+        return token
+
+    def export_encrypted(self, passphrase: Secret) -> bytes:
+        """Return the values, encrypted; see ``keeping.py``."""
+        from sandbox_chat.pii.keeping import seal
+
+        with self._lock:
+            return seal(dict(self._values), passphrase)
+
+    def take_encrypted(self, data: bytes, passphrase: Secret) -> None:
+        """Take values in that ``export_encrypted`` gave. Raises ``keeping.CannotOpen``."""
+        from sandbox_chat.pii.keeping import unseal
+
+        found = unseal(data, passphrase)
+        with self._lock:
+            for token, value in found.items():
+                if TOKEN.fullmatch(token) and value not in self._tokens and token not in self._values:
+                    self._tokens[value], self._values[token] = token, value
+                    self._disguises.add(value, token)
+
+
+class Stream:
+    """Hides personal data in text that comes in pieces: an unfinished line is held back. One thread at a time."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+        self._rest = ""
+
+    def feed(self, text: str) -> str:
+        """Take a piece, and return what may be shown now."""
+        whole = self._rest + text
+        end = max(whole.rfind("\n"), whole.rfind("\r")) + 1
+        if len(whole) - end > LONGEST_LINE:
+            space = whole.rfind(" ", end)
+            end = space + 1 if space >= 0 and len(whole) - space <= LONGEST_LINE else len(whole)
+        self._rest = whole[end:]
+        return self._vault.guard(whole[:end])[0] if end else ""
+
+    def close(self) -> str:
+        """Return what was held back."""
+        rest, self._rest = self._rest, ""
+        return self._vault.guard(rest)[0] if rest else ""
+
+
+def _kind(token: str) -> str:
+    return token[1:].partition(":")[0]
+
+
+def _within(hit: Hit, taken: list[tuple[int, int]]) -> bool:
+    return any(start < hit.end and hit.start < end for start, end in taken)
+
+
+def _touches(hit: Hit, taken: list[tuple[int, int]]) -> bool:
+    """Whether a hit is about the signs of a token itself, and not about something around it."""
+    return any(start <= hit.start and hit.end <= end for start, end in taken)
+
+
+def _replaced(text: str, hits: list[Hit]) -> str:
+    parts, at = [], 0
+    for hit in hits:
+        parts += [text[at : hit.start], hit.token]
+        at = hit.end
+    return "".join([*parts, text[at:]])
+
+
+def _mapped(value: Any, change: Callable[[str], str], *, numbers: bool = True, depth: int = 0) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, bool) or value is None or depth > _DEEPEST:
+        return value
+    if isinstance(value, int) and numbers and abs(value) >= 10**WHOLE_NUMBERS:
+        text = str(value)
+        changed = change(text)
+        return value if changed == text else changed
+    if isinstance(value, Mapping):
+        return {
+            change(name) if isinstance(name, str) else name: _mapped(
+                each, change, numbers=numbers, depth=depth + 1
+            )
+            for name, each in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_mapped(each, change, numbers=numbers, depth=depth + 1) for each in value]
+    return value
