@@ -39,7 +39,7 @@ def make_privacy(settings: Settings) -> Privacy | None:
     if not settings.hides_personal_data:
         return None
     from sandbox_chat.tools.privacy import Privacy
-    from sandbox_chat.pii import Vault
+    from sandbox_chat.vault import Vault
 
     return Privacy(Vault(settings))
 

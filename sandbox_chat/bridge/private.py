@@ -10,7 +10,7 @@ from typing import Any
 from sandbox_chat.mcp import catalog
 from sandbox_chat.mcp.base import ServerConfig, ToolDefinition
 from sandbox_chat.settings import ConfigError, Settings
-from sandbox_chat.pii import Vault
+from sandbox_chat.vault import Vault
 
 log = logging.getLogger(__name__)
 

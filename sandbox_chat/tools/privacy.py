@@ -12,7 +12,7 @@ from sandbox_chat.events import Content, TableContent, TextContent
 from sandbox_chat.tools.context import TextBlock, ToolOutcome
 
 if TYPE_CHECKING:
-    from sandbox_chat.pii import Vault
+    from sandbox_chat.vault import Vault
 
 log = logging.getLogger(__name__)
 

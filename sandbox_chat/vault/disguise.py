@@ -16,6 +16,8 @@ import ahocorasick  # type: ignore[import-not-found,unused-ignore]  # it has no 
 
 SHORTEST_SQUEEZED = 7
 """Letters and digits of a value that is looked for with anything between them; shorter ones come about by chance."""
+SHORTEST_NUMBER = 10
+"""The same, of a value that is digits alone: columns of numbers hold any short one."""
 SHORTEST_CODED = 8
 """Signs of a value's base64 or hexadecimal that are looked for."""
 _LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
@@ -53,7 +55,7 @@ class Disguises:
         if (escaped := quote(value, safe="").translate(_LOWER)) != low:
             wanted.append(("lower", escaped, "escaped for a URL"))
         squeezed = _NOT_SQUEEZED.sub("", low)
-        if len(squeezed) >= SHORTEST_SQUEEZED:
+        if len(squeezed) >= (SHORTEST_NUMBER if squeezed.isdigit() else SHORTEST_SQUEEZED):
             wanted += [("split", squeezed, "split"), ("split", squeezed[::-1], "split and reversed")]
         data = value.encode("utf-8", "replace")
         for shift in range(3):

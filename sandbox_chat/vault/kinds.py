@@ -34,7 +34,7 @@ _EMAIL = re.compile(
 )
 _NO_PEOPLE = ("git", "hg", "svn", "npm")  # users of repositories
 _NO_DOMAINS = frozenset(
-    ["sum", "mean", "dot", "shape", "values", "transpose", "item", "reshape", "astype", "conj", "inv", "py", "js", "ts", "md", "txt", "png", "jpg", "svg", "json", "yaml", "yml", "toml", "html", "css", "sh", "go", "rs", "java"]
+    ["sum", "mean", "dot", "shape", "values", "transpose", "item", "reshape", "astype", "conj", "inv", "js", "ts", "txt", "png", "jpg", "svg", "json", "yaml", "yml", "toml", "html", "css", "go", "java"]
 )
 _URL_BEFORE = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/@\"'<>]{0,200}$", re.IGNORECASE)
 

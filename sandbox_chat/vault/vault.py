@@ -84,12 +84,17 @@ class Vault:
 
     def guard(self, text: str) -> tuple[str, list[Finding]]:
         """Return what ``hide`` does, with the values of the vault that are written in another way replaced too, and what those were."""
-        hidden = self.hide(text)
         with self._lock:
-            taken = [match.span() for match in TOKEN.finditer(hidden)]
-            hits = widest(hit for hit in self._disguises.all(hidden) if not _touches(hit, taken))
-            findings = [Finding(_kind(hit.token), hit.how, hit.token) for hit in hits]
-            return _replaced(hidden, hits), findings
+            # Before new values are looked for: what is reversed would be taken for one.
+            taken = [match.span() for match in TOKEN.finditer(text)]
+            hits = widest(hit for hit in self._disguises.all(text) if not _touches(hit, taken))
+            findings = [Finding(_kind(hit.token), hit.how, hit.token) for hit in hits if hit.how != "plain"]
+            once = self.hide(_replaced(text, hits))
+            # And after it, as one that has just become known may stand there in another way too.
+            taken = [match.span() for match in TOKEN.finditer(once)]
+            more = widest(hit for hit in self._disguises.all(once) if not _touches(hit, taken))
+            findings += [Finding(_kind(hit.token), hit.how, hit.token) for hit in more]
+            return _replaced(once, more), findings
 
     def reveal(self, text: str) -> str:
         """Return a text with the values in place of the tokens of this vault; other tokens stay."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sandbox_chat.pii.kinds import FINDERS, Phones, Span, find
+from sandbox_chat.vault.kinds import FINDERS, Phones, Span, find
 
 FOLDER = Path(__file__).parent.parent / "data" / "pii"
 Found = set[tuple[int, int, str]]

@@ -1,0 +1,417 @@
+"""Attacks on code mode: by code in the sandbox, by a server, by what both may read. All fail, and all are in the log."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import logging
+import socket
+import struct
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.coding import Coding, coding
+from support.mcp_host import Hosted, way
+
+from sandbox_chat.bridge.private import Private
+from sandbox_chat.events import NestedFinished, NestedStarted, ServerChanged
+from sandbox_chat.mcp.base import ServerConfig
+from sandbox_chat.vault import Vault
+from sandbox_chat.settings import Settings
+
+MAIL = "ann.lee@example.com"
+PREPARE = """
+import json, socket, struct, sys
+def raw(data, path=None):
+    finder = next(each for each in sys.meta_path if type(each).__name__ == "Finder")
+    ask = finder.host.ask
+    path = path or ask.args[0]
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(20)
+        sock.connect(path)
+        try:
+            sock.sendall(data)
+        except OSError:
+            pass
+        try:
+            head = sock.recv(4)
+            if len(head) < 4:
+                return "closed"
+            data = b""
+            (length,) = struct.unpack("!I", head)
+            while len(data) < length:
+                data += sock.recv(1 << 16)
+            return json.loads(data)
+        except OSError as error:
+            return type(error).__name__
+def frame(value):
+    data = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return struct.pack("!I", len(data)) + data
+def token():
+    finder = next(each for each in sys.meta_path if type(each).__name__ == "Finder")
+    return finder.host.ask.args[1]()
+"""
+
+
+def refusals(caplog: pytest.LogCaptureFixture) -> str:
+    """What was logged."""
+    return "\n".join(record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING)
+
+
+@pytest.fixture(autouse=True)
+def _log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+
+
+async def test_a_token_of_another_session(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with coding(tmp_path / "a", way("good")) as a, coding(tmp_path / "b", way("good")) as b:
+        stolen = (await a.said(PREPARE + "print(token())")).strip()
+        said = await b.said(
+            PREPARE
+            + f"print(raw(frame({{'token': {stolen!r}, 'op': 'call', 'name': 'bad__echo', 'arguments': {{}}}})))"
+        )
+        assert "'kind': 'denied'" in said
+        assert b.of(NestedStarted) == []
+        assert "a wrong token" in refusals(caplog)
+        assert stolen not in refusals(caplog)
+
+
+@pytest.mark.parametrize(
+    "token", ["None", "''", "1", "[]", "token()[:-1]", "token() + 'x'", "'\\ud800'", "'é' * 5"]
+)
+async def test_forged_tokens(token: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with coding(tmp_path, way("good")) as c:
+        said = await c.said(
+            PREPARE + f"print(raw(frame({{'token': {token}, 'op': 'list', 'detail': 'names'}})))"
+        )
+        assert "'kind': 'denied'" in said
+        assert "a wrong token" in refusals(caplog)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "b'GET / HTTP/1.1\\r\\n\\r\\n'",
+        "frame(b'not json')",
+        "frame(b'[1,2]')",
+        "frame(b'[' * 100000)",
+        "frame(b'\\xff\\xfe')",
+        "frame({'token': token()})",
+        "frame({'token': token(), 'op': 'nothing'})",
+        "frame({'token': token(), 'op': ['call']})",
+        "frame({'token': token(), 'op': 'call', 'name': ['x'], 'arguments': {}})",
+        "frame({'token': token(), 'op': 'call', 'name': 'bad__echo', 'arguments': [1]})",
+        "frame({'token': token(), 'op': 'call', 'name': 'bad__echo', 'arguments': {}, 'timeout': 'long'})",
+        "frame({'token': token(), 'op': 'call', 'name': 'bad__echo', 'arguments': {}, 'timeout': -1})",
+        "frame({'token': token(), 'op': 'skill', 'name': '../../etc/passwd'})",
+        "frame({'token': token(), 'op': 'list', 'detail': {'a': 1}})",
+        "struct.pack('!I', 0)",
+    ],
+)
+async def test_forged_frames(data: str, tmp_path: Path) -> None:
+    async with coding(tmp_path, way("good")) as c:
+        said = await c.said(PREPARE + f"print(raw({data}))\nprint(len(list_mcp_tools()))")
+        first, second = said.splitlines()
+        assert "'ok': False" in first or first == "closed", first
+        assert int(second) > 3
+        assert c.of(NestedStarted) == []
+
+
+async def test_a_frame_of_100_mb(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with coding(tmp_path, way("good")) as c:
+        start = time.monotonic()
+        said = await c.said(
+            PREPARE
+            + "print(raw(struct.pack('!I', 100_000_000) + b'x' * 100_000_000))\nprint(raw(struct.pack('!I', 0xFFFFFFFF)))\n"
+            "print(call_mcp_tool('bad__echo', {'text': 'after'}))"
+        )
+        lines = said.splitlines()
+        assert "'kind': 'limit'" in lines[0] or lines[0] in (
+            "closed",
+            "ConnectionResetError",
+            "BrokenPipeError",
+        )
+        assert "'kind': 'limit'" in lines[1]
+        assert "'text': 'after'" in lines[2]
+        assert time.monotonic() - start < 60
+        assert "a request of 100,000,000 bytes" in refusals(caplog)
+
+
+async def test_too_long_arguments(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with coding(tmp_path, way("good")) as c:
+        said = await c.said("""
+import tools
+try:
+    call_mcp_tool("bad__echo", {"text": "x" * 9_000_000})
+except tools.ToolError as error:
+    print(type(error).__name__)
+print("goes on", len(list_mcp_tools()) > 0)
+""")
+        assert said.splitlines()[0] in ("ToolLimitError", "ToolStoppedError")
+        assert said.splitlines()[1] == "goes on True"
+        assert "longer than" in refusals(caplog)
+
+
+async def test_many_connections_that_say_nothing(tmp_path: Path) -> None:
+    """They hold up neither the host nor, once they are closed, the code."""
+    async with coding(tmp_path, way("good")) as c:
+        said = await c.said(
+            PREPARE
+            + """
+finder = next(each for each in sys.meta_path if type(each).__name__ == "Finder")
+held = []
+for _ in range(500):
+    sock = socket.socket(socket.AF_UNIX)
+    sock.setblocking(False)
+    try:
+        sock.connect(finder.host.ask.args[0])
+    except OSError:
+        sock.close()
+        break
+    held.append(sock)
+print(len(held) > 50)
+for sock in held:
+    sock.close()
+print(len(list_mcp_tools()) > 0)
+"""
+        )
+        assert said.split() == ["True", "True"]
+
+
+async def test_a_tool_that_is_not_allowed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The host decides: what it does not ask about and does not allow is not called, by whatever name."""
+    async with coding(tmp_path, way("good"), policy=()) as c:
+        said = await c.said("""
+import tools
+for name in ("bad__echo", "mcp__bad__echo", "bad.echo", "bad/echo", "sandbox__run_code", "mcp__sandbox__run_code", "gateway__x"):
+    try:
+        print(name, call_mcp_tool(name, {"text": "x"}))
+    except tools.ToolError as error:
+        print(name, type(error).__name__)
+""")
+        lines = said.splitlines()
+        assert [line.split()[1] for line in lines] == ["ToolDeniedError"] * 4 + ["ToolNotFoundError"] * 3
+        assert len(c.host.questions) == 4
+        assert "did not allow" in refusals(caplog)
+
+
+async def test_calls_after_the_run_has_ended(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with coding(tmp_path, way("good")) as c:
+        await c.said(
+            PREPARE
+            + """
+import subprocess, threading, time
+def later():
+    time.sleep(1.5)
+    try:
+        call_mcp_tool("bad__echo", {"text": "late"})
+        open("/tmp/late", "w").write("called")
+    except Exception as error:
+        open("/tmp/late", "w").write(f"{type(error).__name__} {error}")
+threading.Thread(target=later).start()
+code = "import time; time.sleep(1.5)\\n" + "import json,socket,struct\\n" + f'''
+sock = socket.socket(socket.AF_UNIX); sock.connect({next(each for each in sys.meta_path if type(each).__name__ == "Finder").host.ask.args[0]!r})
+data = json.dumps({{"token": {token()!r}, "op": "call", "name": "bad__echo", "arguments": {{}}}}).encode()
+sock.sendall(struct.pack("!I", len(data)) + data)
+open("/tmp/child", "wb").write(sock.recv(4) + sock.recv(1 << 16))
+'''
+subprocess.Popen([sys.executable, "-c", code])
+"""
+        )
+        await asyncio.sleep(3)
+        assert c.of(NestedStarted) == []
+        said = await c.said(
+            "print(open('/tmp/late').read()); print(open('/tmp/child', 'rb').read()[4:].decode())"
+        )
+        assert "ToolStoppedError No run of code may make calls now" in said
+        assert "called" not in said.split()
+        assert '"kind":"stopped"' in said
+        assert refusals(caplog).count("a call outside of a run") == 2
+
+
+async def test_an_approval_is_for_one_call(tmp_path: Path) -> None:
+    """The same request once more, to the byte, is asked about once more."""
+    async with coding(tmp_path, way("good"), policy=(), answers=("once",)) as c:
+        said = await c.said(
+            PREPARE
+            + """
+data = frame({"token": token(), "op": "call", "name": "bad__echo", "arguments": {"text": "x"}})
+print(raw(data)["ok"], raw(data)["ok"], raw(data)["ok"])
+"""
+        )
+        assert said.split() == ["True", "False", "False"]
+        assert len(c.host.questions) == 3
+
+
+async def test_arguments_changed_while_the_user_reads(tmp_path: Path) -> None:
+    """What was asked about is what is sent: nothing that the sandbox holds is read again."""
+    async with coding(tmp_path, way("good"), policy=(), answers=("once",)) as c:
+        said = await c.said("given = {'text': 'harmless'}\nprint(call_mcp_tool('bad__echo', given))")
+        assert "harmless" in c.host.questions[0].detail
+        assert "harmless" in said
+
+
+async def test_a_description_poisoned_after_approval(tmp_path: Path) -> None:
+    async with coding(tmp_path, way("rug_pull"), policy=(), answers=("session", "no")) as c:
+        ask = """
+import tools
+try:
+    print(call_mcp_tool("bad__echo", {"text": "x"}))
+except tools.ToolError as error:
+    print(type(error).__name__)
+"""
+        assert "'text': 'x'" in await c.said(ask)
+        await c.until(lambda: "something else" in str(c.of(ServerChanged)[-1].tools))
+        assert await c.said(ask) == "ToolDeniedError\n"
+
+
+async def test_calls_without_end(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with coding(tmp_path, way("good"), code_mode_calls=50) as c:
+        said = await c.said("""
+import tools
+made = 0
+try:
+    while True:
+        call_mcp_tool("bad__echo")
+        made += 1
+except tools.ToolLimitError:
+    print(made)
+""")
+        assert said.strip() == "50"
+        assert "One run may make 50 calls" in refusals(caplog)
+
+
+# --- personal data ------------------------------------------------------------------------------------------
+
+
+def mailer(folder: Path) -> ServerConfig:
+    """A server of the user's that sends mail: it writes what it got into a file, and gives it back in many ways."""
+    script = folder / "mailer.py"
+    script.write_text(
+        """
+import base64, json, sys
+for line in sys.stdin:
+    word = json.loads(line)
+    if "id" not in word:
+        continue
+    method, answer = word["method"], {}
+    if method == "initialize":
+        answer = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "m", "version": "1"}}
+    elif method == "tools/list":
+        schema = {"type": "object", "properties": {"to": {"type": "string"}, "text": {"type": "string"}, "how": {"type": "string"}}}
+        answer = {"tools": [{"name": "send", "description": "Sends mail.", "inputSchema": schema}]}
+    elif method == "tools/call":
+        given = word["params"]["arguments"]
+        open(sys.argv[1], "a").write(json.dumps(given) + "\\n")
+        to = given.get("to", "")
+        ways = {"plain": to, "base64": base64.b64encode(b"xy" + to.encode()).decode(), "hex": to.encode().hex(),
+                "reversed": to[::-1], "split": " ".join(to), "error": to}
+        how = given.get("how", "")
+        answer = {"content": [{"type": "text", "text": "sent " + ways.get(how, "")}], "isError": how == "error"}
+    print(json.dumps({"jsonrpc": "2.0", "id": word["id"], "result": answer}), flush=True)
+"""
+    )
+    return ServerConfig(name="mail", command=(sys.executable, str(script), str(folder / "sent")))
+
+
+def hidden(settings: Settings, host: Hosted) -> dict[str, Any]:
+    """Code mode with a vault."""
+    private = Private(Vault(settings), settings)
+    host.servers.private = private
+    return {"private": private}
+
+
+def vault_of(c: Coding) -> Vault:
+    """The vault of the session."""
+    return c.bridge._private._vault  # type: ignore[union-attr]  # the tests look into it
+
+
+async def test_a_token_becomes_the_value_only_where_it_may(tmp_path: Path) -> None:
+    async with coding(
+        tmp_path, mailer(tmp_path), way("good"), pii="on", pii_reveal=("mail/send/to",), more=hidden
+    ) as c:
+        token = vault_of(c).hide(MAIL)
+        await c.said(
+            f"call_mcp_tool('mail__send', {{'to': {token!r}, 'text': {token!r}}})\n"
+            f"call_mcp_tool('bad__echo', {{'text': {token!r}}})"
+        )
+        sent = json.loads((tmp_path / "sent").read_text())
+        assert sent == {"to": MAIL, "text": token}
+        assert MAIL not in repr(c.host.events)
+
+
+@pytest.mark.parametrize("how", ["plain", "base64", "hex", "reversed", "split", "error"])
+async def test_what_was_put_back_does_not_come_back(
+    how: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with coding(tmp_path, mailer(tmp_path), pii="on", pii_reveal=("mail/send/to",), more=hidden) as c:
+        token = vault_of(c).hide(MAIL)
+        said = await c.said(f"""
+import tools
+try:
+    print(call_mcp_tool('mail__send', {{'to': {token!r}, 'how': {how!r}}}))
+except tools.ToolError as error:
+    print(error)
+""")
+        assert token in said
+        for form in (
+            MAIL,
+            MAIL[::-1],
+            MAIL.encode().hex(),
+            base64.b64encode(b"xy" + MAIL.encode()).decode(),
+            " ".join(MAIL),
+        ):
+            assert form not in said
+        assert MAIL not in refusals(caplog)
+        if how not in ("plain", "error"):
+            assert "personal data came back from a tool: EMAIL" in refusals(caplog)
+
+
+@pytest.mark.parametrize(
+    "package", ["@modelcontextprotocol/server-filesystem", "mcp-server-sqlite", "mcp-server-git"]
+)
+async def test_no_oracle_through_servers_that_can_be_read_back(
+    package: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What code could read again stays a token, whatever the user has set by mistake."""
+    config = mailer(tmp_path)
+    config = ServerConfig(name="mail", command=(*config.command, package))
+    async with coding(tmp_path, config, pii="on", pii_reveal=("mail/send/to",), more=hidden) as c:
+        token = vault_of(c).hide(MAIL)
+        await c.said(f"call_mcp_tool('mail__send', {{'to': {token!r}}})")
+        assert json.loads((tmp_path / "sent").read_text()) == {"to": token}
+        assert "code could read it from there" in refusals(caplog)
+
+
+async def test_tokens_cannot_be_guessed_or_forged(tmp_path: Path) -> None:
+    async with coding(tmp_path, mailer(tmp_path), pii="on", pii_reveal=("mail/send/to",), more=hidden) as c:
+        vault_of(c).hide(MAIL)
+        forged = "<EMAIL:aaaaaaaaaa>"
+        await c.said(f"call_mcp_tool('mail__send', {{'to': {forged!r}}})")
+        assert json.loads((tmp_path / "sent").read_text()) == {"to": forged}
+
+
+async def test_results_reach_the_sandbox_without_personal_data(tmp_path: Path) -> None:
+    async with coding(tmp_path, way("good"), pii="on", more=hidden) as c:
+        said = await c.said(
+            "made = call_mcp_tool('bad__echo', {'text': 'ann' + '.lee@' + 'example.com'})\n"
+            "print(made['text'].startswith('<EMAIL:'), '@' in made['text'])"
+        )
+        assert said.split() == ["True", "False"]
+        (event,) = c.of(NestedStarted)
+        assert MAIL not in repr(event.input)
+        assert MAIL not in repr(c.of(NestedFinished)[0].content)
+
+
+def test_this_program_opens_no_port() -> None:
+    """The way to the host is a socket in a file inside the sandbox and a pair of sockets here."""
+    source = (Path(__file__).parent.parent.parent / "sandbox_chat" / "bridge").glob("*.py")
+    assert not any(
+        "create_server" in file.read_text() or "start_server" in file.read_text() for file in source
+    )
+    assert struct.calcsize("!I") == 4
+    assert socket.AF_UNIX
