@@ -83,6 +83,8 @@ def address(text: str) -> bool:
         found = ipaddress.ip_address(text)
     except ValueError:
         return False
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
+        found = found.ipv4_mapped
     if found.is_loopback or found.is_unspecified or found.is_multicast:
         return False
     return not (found.version == 4 and text.startswith("255."))

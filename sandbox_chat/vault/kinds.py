@@ -59,7 +59,7 @@ _IPV6 = re.compile(r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![\w
 _VERSION_BEFORE = re.compile(
     r"(?:(?:[=~<>!]=|[\^~])\s?|\bv\.?\s?|version[\s:=\"']{1,4}|release[\s:=\"']{1,4}|\bver[.\s:=]{1,3}|"
     r"\b(?:build|firmware|driver|kernel|bios|patch|update|sdk|api)[\s:=]{1,3}|"
-    r""
+    r"\b(?:up|down)grad\w+[^\n]{0,16}\s|\b(?:updat|bump|migrat)(?:ed?|ing)[^\n]{0,16}\s|"
     r"section\s|chapter\s|clause\s|§\s?|第\s?|版本[::\s]{0,2})$",
     re.IGNORECASE,
 )
@@ -91,7 +91,7 @@ def addresses(text: str) -> Iterator[Span]:
 
 def _is_version(text: str, match: re.Match[str]) -> bool:
     start = match.start()
-    before = text[max(0, start - 24) : start]
+    before = text[max(0, start - 32) : start]
     if _VERSION_BEFORE.search(before):
         return True
     if int(match.group().partition(".")[0]) > 9 or match.group() in _KNOWN:
