@@ -34,7 +34,33 @@ _EMAIL = re.compile(
 )
 _NO_PEOPLE = ("git", "hg", "svn", "npm")  # users of repositories
 _NO_DOMAINS = frozenset(
-    ["sum", "mean", "dot", "shape", "values", "transpose", "item", "reshape", "astype", "conj", "inv", "js", "ts", "txt", "png", "jpg", "svg", "json", "yaml", "yml", "toml", "html", "css", "go", "java"]
+    [
+        "sum",
+        "mean",
+        "dot",
+        "shape",
+        "values",
+        "transpose",
+        "item",
+        "reshape",
+        "astype",
+        "conj",
+        "inv",
+        "js",
+        "ts",
+        "txt",
+        "png",
+        "jpg",
+        "svg",
+        "json",
+        "yaml",
+        "yml",
+        "toml",
+        "html",
+        "css",
+        "go",
+        "java",
+    ]
 )
 _URL_BEFORE = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/@\"'<>]{0,200}$", re.IGNORECASE)
 
@@ -65,7 +91,61 @@ _VERSION_BEFORE = re.compile(
 )
 _WORD_BEFORE = re.compile(r"([^\W\d_][\w+.-]*)[ \t]+$")
 _OF_ADDRESSES = frozenset(
-    ["ip", "ips", "ipv4", "host", "hosts", "addr", "address", "addresses", "from", "to", "server", "client", "peer", "ping", "dns", "nameserver", "gateway", "via", "src", "dst", "source", "destination", "remote", "local", "router", "by", "on", "at", "for", "and", "or", "is", "was", "inet", "route", "node", "user", "login", "connect", "connected", "connecting", "listening", "bind", "curl", "ssh", "telnet", "traceroute", "dig", "resolver", "地址", "来自", "主机", "服务器"]
+    [
+        "ip",
+        "ips",
+        "ipv4",
+        "host",
+        "hosts",
+        "addr",
+        "address",
+        "addresses",
+        "from",
+        "to",
+        "server",
+        "client",
+        "peer",
+        "ping",
+        "dns",
+        "nameserver",
+        "gateway",
+        "via",
+        "src",
+        "dst",
+        "source",
+        "destination",
+        "remote",
+        "local",
+        "router",
+        "by",
+        "on",
+        "at",
+        "for",
+        "and",
+        "or",
+        "is",
+        "was",
+        "inet",
+        "route",
+        "node",
+        "user",
+        "login",
+        "connect",
+        "connected",
+        "connecting",
+        "listening",
+        "bind",
+        "curl",
+        "ssh",
+        "telnet",
+        "traceroute",
+        "dig",
+        "resolver",
+        "地址",
+        "来自",
+        "主机",
+        "服务器",
+    ]
 )
 _KNOWN = ("1.1.1.1", "1.0.0.1", "8.8.8.8", "8.8.4.4", "9.9.9.9")
 _SECTION_AFTER = re.compile(r"[ \t]+[A-Z\u4e00-\u9fff][\w\u4e00-\u9fff]")
@@ -145,7 +225,7 @@ def securities(text: str) -> Iterator[Span]:
 
 _SEP = r"[ .\-\u2010-\u2015]"
 _PLUS = re.compile(
-    r"(?<![\w+.])(?:\+|00(?=[1-9]\d{0,2}[ .\-/(]))[1-9]\d{0,2}(?:[ .\-\u2010-\u2015/]{0,2}\(?\d{1,5}\)?){1,7}(?!\w)(?!\.\d)",
+    r"(?<![\w+.])(?:\+|00(?=[1-9]\d{0,2}[ .\-/(]))[1-9]\d{0,2}(?:[ .\-\u2010-\u2015/]{0,2}(?:\(\d{1,5}\)|\d{1,5})){1,7}(?!\w)(?!\.\d)",
     re.ASCII,
 )
 _NANP = re.compile(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SECONDS = 1.0
-"""Seconds that one pattern may take for one text; then it is not used any more."""
+"""Seconds that one pattern may take for one text; what it had not found by then stays in it."""
 CHECKS = {
     "": lambda _text: True,
     "luhn": checks.luhn,
@@ -31,7 +31,7 @@ def user_finders(patterns: Sequence[Pattern]) -> list[Finder]:
 
 
 class _Own:
-    """One pattern. It may be written so that it never ends: then it is stopped, and said so in the log."""
+    """One pattern. It may be written so that it never ends: then it is stopped in that text, and the log says so."""
 
     def __init__(self, pattern: Pattern) -> None:
         import regex
@@ -39,15 +39,11 @@ class _Own:
         self._name = pattern.name
         self._pattern = regex.compile(pattern.regex)
         self._check = CHECKS[pattern.validator]
-        self._stopped = False
 
     def __call__(self, text: str) -> Iterator[Span]:
-        if self._stopped:
-            return
         try:
             for match in self._pattern.finditer(text, timeout=SECONDS):
                 if match.end() > match.start() and self._check(match.group()):
                     yield Span(match.start(), match.end(), self._name)
         except TimeoutError:
-            self._stopped = True
-            log.warning("the pattern %s of pii_patterns takes too long and is not used any more", self._name)
+            log.warning("the pattern %s of pii_patterns took too long and was stopped", self._name)

@@ -25,6 +25,7 @@ LONGEST_LINE = 4096
 WHOLE_NUMBERS = 7
 """Digits from which on a whole number among JSON data is looked at."""
 _DEEPEST = 200
+_LONGEST_NAME = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +202,16 @@ def _replaced(text: str, hits: list[Hit]) -> str:
     return "".join([*parts, text[at:]])
 
 
+def _named(name: str, value: str, change: Callable[[str], str]) -> str:
+    """Return a text of an object, changed with its name before it: that may tell what it is."""
+    before = f"{name}: "
+    if len(before) < _LONGEST_NAME:
+        changed = change(before + value)
+        if changed.startswith(before):
+            return changed[len(before) :]
+    return change(value)
+
+
 def _mapped(value: Any, change: Callable[[str], str], *, numbers: bool = True, depth: int = 0) -> Any:
     if isinstance(value, str):
         return change(value)
@@ -212,9 +223,9 @@ def _mapped(value: Any, change: Callable[[str], str], *, numbers: bool = True, d
         return value if changed == text else changed
     if isinstance(value, Mapping):
         return {
-            change(name) if isinstance(name, str) else name: _mapped(
-                each, change, numbers=numbers, depth=depth + 1
-            )
+            change(name) if isinstance(name, str) else name: _named(name, each, change)
+            if numbers and isinstance(each, str) and isinstance(name, str)
+            else _mapped(each, change, numbers=numbers, depth=depth + 1)
             for name, each in value.items()
         }
     if isinstance(value, list | tuple):
