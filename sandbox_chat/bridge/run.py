@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from sandbox_chat.settings import Settings
@@ -34,9 +34,22 @@ class Run:
         self._since = 0.0
 
     def waited(self) -> float:
-        """Seconds in which at least one of its calls was under way: the code's own time limit does not count them."""
+        """Seconds in which the host did something for it: the code's own time limit does not count them."""
         running = time.monotonic() - self._since if self._waiting else 0.0
         return self._waited + max(running, 0.0)
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Something is done for it, as long as this lasts."""
+        if not self._waiting:
+            self._since = time.monotonic()
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+            if not self._waiting:
+                self._waited += time.monotonic() - self._since
 
     @contextlib.asynccontextmanager
     async def call(self) -> AsyncIterator[int]:
@@ -49,17 +62,9 @@ class Run:
             )
         self.made += 1
         number = self.made
-        if not self._waiting:
-            self._since = time.monotonic()
-        self._waiting += 1
-        try:
-            async with self._slots:
-                await self._pace()
-                yield number
-        finally:
-            self._waiting -= 1
-            if not self._waiting:
-                self._waited += time.monotonic() - self._since
+        async with self._slots:
+            await self._pace()
+            yield number
 
     async def _pace(self) -> None:
         """Wait until there may be one more call in this second."""

@@ -160,7 +160,8 @@ class CodeBridge:
         run.tasks.add(work)
         work.add_done_callback(run.tasks.discard)
         try:
-            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+            with run.waiting():
+                await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
             if not work.done():  # the code does not wait for it any more
                 work.cancel()
             return await work
