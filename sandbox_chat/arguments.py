@@ -9,12 +9,12 @@ import argparse
 import sys
 from typing import Any, NoReturn
 
-from sandbox_chat import __version__, arguments_mcp
+from sandbox_chat import __version__, arguments_mcp, arguments_skills
 
 PROGRAM = "sandbox-chat"
 USAGE = 2
 """Exit code for wrong usage."""
-COMMANDS = ("run", "sessions", "export", "costs", "doctor", "docker", "sandboxes", "mcp")
+COMMANDS = ("run", "sessions", "export", "costs", "doctor", "docker", "sandboxes", "mcp", "skills")
 SESSION_COMMANDS = ("list", "show", "delete", "rename")
 DOCKER_COMMANDS = ("build",)
 SANDBOXES_COMMANDS = ("list", "kill")
@@ -29,7 +29,7 @@ _OPTIONS = (
     "--demo", "--model", "--sandbox", "--images", "--theme", "--plain", "--log", "--resume", "--json", "--version", "--help",
     "--base", "--wheels", "--tag", "--quiet", "--left", "--all", "--attach", "--allow", "--search", "--yes", "--fork", "--read-only", "--since", "--by",
     "--mcp", "--sandbox-mcp", "--to", "--include-failed", "--scrub", "--force", "--pictures-beside",
-    *arguments_mcp.OPTIONS,
+    "--code-mode", *arguments_mcp.OPTIONS, *arguments_skills.OPTIONS,
 )  # fmt: skip
 
 _OPENINGS = {
@@ -67,6 +67,8 @@ class _Parser(argparse.ArgumentParser):
                 choices = DOCKER_COMMANDS
             elif self.prog.endswith(" sandboxes"):
                 choices = SANDBOXES_COMMANDS
+            elif self.prog.endswith(" skills"):
+                choices = arguments_skills.COMMANDS
             elif self.prog.endswith(" mcp"):
                 choices = arguments_mcp.COMMANDS
             message = f"there is no command {found[1]!r}{_suggest(found[1], choices)}"
@@ -113,6 +115,12 @@ def build_parser() -> argparse.ArgumentParser:
         "--mcp",
         metavar="NAMES",
         help="MCP servers that are on, with commas between (see: sandbox-chat mcp list)",
+    )
+    group.add_argument(
+        "--code-mode",
+        choices=("off", "on", "both"),
+        metavar="WHICH",
+        help="on: the agent's code calls the MCP tools, not the agent itself; both; off (the default)",
     )
     group.add_argument(
         "--sandbox-mcp",
@@ -279,6 +287,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_costs(commands, common, json_option)
     _add_export(commands, common)
     arguments_mcp.add_serve(arguments_mcp.add_mcp(commands, common, json_option), common)
+    arguments_skills.add_skills(commands, common, json_option)
     return parser
 
 
@@ -354,7 +363,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     options = parser.parse_args(_settle_resume(arguments))
     resume = getattr(options, "resume", None)
     if (
-        options.command in ("sessions", "export", "costs", "doctor", "docker", "sandboxes", "mcp")
+        options.command in ("sessions", "export", "costs", "doctor", "docker", "sandboxes", "mcp", "skills")
         and resume is not None
     ):
         parser.error(f"--resume does not go with {options.command!r}")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sandbox_chat.settings import Settings
 
 OK, FAILED, INTERRUPTED, PIPE_CLOSED = 0, 1, 130, 141
-OVERRIDES = ("demo", "model", "sandbox", "mcp", "sandbox_mcp", "images", "theme", "log")
+OVERRIDES = ("demo", "model", "sandbox", "mcp", "sandbox_mcp", "code_mode", "images", "theme", "log")
 """Options that are settings."""
 
 _OUTPUT_ERRORS = (errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT)
@@ -138,6 +138,11 @@ def _run(options: argparse.Namespace, loaded: list[Settings]) -> int:
         from sandbox_chat import mcp_face
 
         return mcp_face.run(settings, options)
+
+    if options.command == "skills":
+        from sandbox_chat import skills_face
+
+        return skills_face.run(settings, options)
 
     if options.command == "sandboxes":
         from sandbox_chat import sandboxes

@@ -157,7 +157,7 @@ def functions(host: Host) -> dict[str, Any]:
         __tracebackhide__ = True
         return host.ask("call", name=name, arguments=dict(arguments or {}), timeout=timeout)
 
-    def search(query: str, limit: int = 20) -> Any:
+    def search(query: str, limit: int = 8) -> Any:
         """Return name and first line of the tools that fit ``query`` best, the best first."""
         __tracebackhide__ = True
         return host.ask("search", query=query, limit=limit)

@@ -35,7 +35,20 @@ _TAKEN = frozenset(("tools", "skills", "test", "main", "setup", "conftest"))
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{200,}={0,2}")
 _ADDRESS = re.compile(r"https?://[^\s'\")]+")
 _MODULES = frozenset(
-    ["socket", "subprocess", "ctypes", "multiprocessing", "pty", "http", "urllib", "requests", "httpx", "aiohttp", "ftplib", "smtplib"]
+    [
+        "socket",
+        "subprocess",
+        "ctypes",
+        "multiprocessing",
+        "pty",
+        "http",
+        "urllib",
+        "requests",
+        "httpx",
+        "aiohttp",
+        "ftplib",
+        "smtplib",
+    ]
 )
 _CALLS = frozenset(("eval", "exec", "compile", "__import__", "system", "popen", "remove", "rmtree", "unlink"))
 

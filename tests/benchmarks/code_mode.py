@@ -34,6 +34,8 @@ from sandbox_chat.events import NestedFinished, ToolFinished
 from sandbox_chat.mcp import catalog
 
 ROWS = 1000
+PIECE = 200
+"""Rows that one answer of a tool can give the model, with the usual ``text_limit``; more would be cut."""
 BAR = 0.02
 PROMPT_BAR = 600
 TOKENS = bpe_openai.get_encoding("o200k_base")
@@ -144,7 +146,10 @@ def tasks(folder: Path, database: Path) -> list[Task]:
             "Put all orders of the database into orders.csv.",
             [
                 call("mcp__sqlite__describe_table", table_name="orders"),
-                call("mcp__sqlite__read_query", query=select),
+                *(
+                    call("mcp__sqlite__read_query", query=f"{select} limit {PIECE} offset {at}")
+                    for at in range(0, ROWS, PIECE)
+                ),
                 call("mcp__filesystem__write_file", path=out, content=csv),
                 text(moved),
             ],
@@ -255,7 +260,6 @@ def measure(
             code_mode="on" if way == "code mode" else "off",
             code_mode_policy=("*=free",) if way == "code mode" else (),
             pii="off",
-            text_limit=1_000_000,  # else the model would not see all rows, and could not move them
             mcp_start_timeout=120.0,
         ) as e:
             e.until(lambda: True)
