@@ -305,7 +305,7 @@ def main() -> int:
                     f"{counted.beyond:>10,}{counted.beyond / whole.beyond:>8.2%}"
                 )
             if "file" in task.name:
-                share = found["code mode"][0].beyond / whole.beyond
+                share = found["code mode"][0].tokens / whole.tokens
                 missed |= share > BAR
                 print(
                     f"    wanted: code mode at most {BAR:.0%} of direct with all servers; it is {share:.2%}"

@@ -27,6 +27,10 @@ HEAD = """\
 # Never commit a .env file that holds a key.
 """
 PLACEHOLDERS = {
+    "SANDBOX_CHAT_CODE_MODE_POLICY": "git=read-only,time=free",
+    "SANDBOX_CHAT_PII_PATTERNS": '[{"name": "STAFF", "regex": "E-[0-9]{6}"}]',
+    "SANDBOX_CHAT_PII_REVEAL": "mail/send/to",
+    "SANDBOX_CHAT_SKILLS_DIR": "~/skills",
     "ANTHROPIC_API_KEY": "your-key",
     "ANTHROPIC_BASE_URL": "https://gateway.example.com",
     "ANTHROPIC_AUTH_TOKEN": "your-token",
@@ -63,6 +67,8 @@ def default_text(item: dataclasses.Field[Any]) -> str:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, tuple):
+        return ",".join(value)
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
