@@ -20,8 +20,8 @@ from support.mcp_host import Hosted, way
 from sandbox_chat.bridge.private import Private
 from sandbox_chat.events import NestedFinished, NestedStarted, ServerChanged
 from sandbox_chat.mcp.base import ServerConfig
-from sandbox_chat.vault import Vault
 from sandbox_chat.settings import Settings
+from sandbox_chat.vault import Vault
 
 MAIL = "ann.lee@example.com"
 PREPARE = """

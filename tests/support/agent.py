@@ -25,6 +25,7 @@ from support.scripted import MessagesServer, serve
 from sandbox_chat.agent.session import ChatSession, Endpoint
 from sandbox_chat.events import Event, FileContent, ImageContent, TurnFinished
 from sandbox_chat.sandbox.base import (
+    Bridge,
     CodeError,
     Execution,
     FileEntry,
@@ -78,6 +79,7 @@ class MemorySandbox:
         on_output: OutputSink | None = None,
         on_late: OutputSink | None = None,
         on_raw: RawSink | None = None,
+        bridge: Bridge | None = None,
     ) -> Execution:
         """Run ``code``, or return the next prepared execution."""
         self._check()

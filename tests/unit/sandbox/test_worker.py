@@ -44,7 +44,14 @@ class Back:
         self.log.append("start")
 
     def run_code(
-        self, code: str, *, timeout: float, on_output: Any = None, on_late: Any = None, on_raw: Any = None
+        self,
+        code: str,
+        *,
+        timeout: float,
+        on_output: Any = None,
+        on_late: Any = None,
+        on_raw: Any = None,
+        bridge: Any = None,
     ) -> Execution:
         self.log.append(code)
         self.interrupted.clear()
