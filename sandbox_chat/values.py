@@ -305,7 +305,7 @@ def patterns(value: Any) -> tuple[Pattern, ...]:
         try:
             value = json.loads(value)
         except ValueError as error:
-            raise ValueError(f"is not valid JSON ({error})") from None
+            raise ValueError(f"must be a list in JSON, and is none ({error})") from None
     if not isinstance(value, list | tuple):
         raise ValueError('must be a list, as [{"name": "STAFF", "regex": "E-[0-9]{6}"}]')
     return tuple(each if isinstance(each, Pattern) else _pattern(each) for each in value)
@@ -317,16 +317,18 @@ def _pattern(value: Any) -> Pattern:
     name, expression, validator = value["name"], value["regex"], value.get("validator", "")
     if not isinstance(name, str) or not re.fullmatch("[A-Z][A-Z0-9_]{1,20}", name):
         raise ValueError(
-            f"has a name, {shorten(str(name))}, that is not of 2 to 21 capital letters, digits and _"
+            f"must have names of 2 to 21 capital letters, digits and _, not {shorten(str(name))}"
         )
     if validator not in VALIDATORS:
-        raise ValueError(f"has a validator in {name} that is none of {', '.join(VALIDATORS[1:])}")
+        raise ValueError(f"must have a validator in {name} that is one of {', '.join(VALIDATORS[1:])}")
     try:
         matches_nothing = re.compile(expression).match("") is not None
     except (re.error, TypeError, RecursionError) as error:
-        raise ValueError(f"has a regular expression in {name} that is none ({error})") from None
+        raise ValueError(
+            f"must have a regular expression in {name}, and what is there is none ({error})"
+        ) from None
     if matches_nothing:
-        raise ValueError(f"has a regular expression in {name} that matches an empty text")
+        raise ValueError(f"must have a regular expression in {name} that does not match an empty text")
     return Pattern(name, expression, validator)
 
 

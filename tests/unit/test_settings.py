@@ -129,6 +129,14 @@ def test_every_setting_can_be_set_by_its_variable_and_its_name(sources: Sources)
         "mcp": "time, git",
         "mcp_allow": "time/*",
         "sandbox_mcp": '{"time": {}}',
+        "code_mode": "both",
+        "code_mode_policy": "time=free",
+        "pii": "off",
+        "pii_kinds": "EMAIL,IP",
+        "pii_regions": "US,DE",
+        "pii_patterns": '[{"name": "STAFF", "regex": "E-[0-9]{6}"}]',
+        "pii_engine": "presidio",
+        "pii_reveal": "mail/send/to",
     }
     for item in fields():
         raw = choices.get(item.name) or examples[type(item.default)] or str(item.default)
@@ -215,7 +223,7 @@ OWN = [item for item in fields() if item.metadata["own"]]
 def test_what_decides_about_this_computer_is_not_taken_from_the_folder(sources: Sources) -> None:
     assert {item.name for item in OWN} == {
         "docker_command", "sandbox_python", "sandbox_workspace", "downloads_dir", "mcp", "mcp_config", "mcp_allow",
-        "data_dir", "log",
+        "data_dir", "log", "code_mode_policy", "pii_patterns", "pii_reveal", "skills_dir",
     }  # fmt: skip
     sources.env_file(
         "".join(f"{variable(item)}=/evil/x\n" for item in OWN) + "SANDBOX_CHAT_SANDBOX=unsafe-local\n"

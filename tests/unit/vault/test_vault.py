@@ -221,7 +221,7 @@ def test_a_pattern_that_never_ends_is_stopped(caplog: pytest.LogCaptureFixture) 
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ("[", "not valid JSON"),
+        ("[", "a list in JSON"),
         ("{}", "must be a list"),
         ('[{"name": "STAFF"}]', "name, regex"),
         ('[{"name": "staff", "regex": "x"}]', "capital letters"),
