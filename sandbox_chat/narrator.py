@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sandbox_chat import events as ev
 from sandbox_chat import failures, questions
 from sandbox_chat.allowed import Allowed
+from sandbox_chat.nested import NestedCalls
 from sandbox_chat.plain import (
     all_sections,
     arguments_json,
@@ -26,6 +27,8 @@ from sandbox_chat.words import tr, tr_count
 
 LIVE_LINES = 200
 """Lines of one call's output that are read out as they come; all of it can be asked for afterwards."""
+NESTED_LINES = 20
+"""Calls that the code of a run makes which are told one by one; of more only those that fail, and how many there were."""
 RESULT_LINES = 40
 """Lines of a result that are read out."""
 
@@ -57,6 +60,7 @@ class Narrator:
         self._speaking = False  # the last thing told was of the answer
         self._calls: dict[str, Call] = {}
         self._questions: dict[str, ev.ApprovalRequested] = {}
+        self._nested_calls: dict[str, NestedCalls] = {}
         self._demo = False
         self._known = 0.0
         self._unknown: set[str] = set()
@@ -84,6 +88,8 @@ class Narrator:
                 self._started(event)
             case ev.ToolOutput():
                 self._output(event)
+            case ev.NestedStarted() | ev.NestedFinished():
+                self._nested(event)
             case ev.ToolFinished():
                 self._finished(event)
             case ev.Retry():
@@ -219,7 +225,20 @@ class Narrator:
         elif len(call.output) == LIVE_LINES + 1:
             self._aside(tr("linear.more_output"))
 
+    def _nested(self, event: ev.NestedStarted | ev.NestedFinished) -> None:
+        """Tell the first calls that the code makes one by one, when they have ended; of more only how many there were."""
+        calls = self._nested_calls.setdefault(event.tool_use_id, NestedCalls())
+        if isinstance(event, ev.NestedStarted):
+            calls.start(event)
+            return
+        done = calls.finish(event)
+        if done is not None and (calls.count <= NESTED_LINES or done.outcome == "failed"):
+            self._aside(f"  {done.line()}")
+
     def _finished(self, event: ev.ToolFinished) -> None:
+        calls = self._nested_calls.pop(event.tool_use_id, None)
+        if calls is not None and calls.count > NESTED_LINES:
+            self._aside(f"  {tr_count('cards.nested', calls.count)}")
         call = self._calls.get(event.tool_use_id)
         if call is None:
             return

@@ -16,6 +16,8 @@ from sandbox_chat.events import (
     Event,
     FileContent,
     ImageContent,
+    NestedFinished,
+    NestedStarted,
     Notice,
     Progress,
     Retry,
@@ -29,6 +31,7 @@ from sandbox_chat.events import (
     TurnFinished,
 )
 from sandbox_chat.kept import Kept
+from sandbox_chat.nested import NestedCalls
 from sandbox_chat.plain import (
     answer_text,
     attached_text,
@@ -45,6 +48,9 @@ from sandbox_chat.plain import (
 )
 from sandbox_chat.sgr import to_terminal
 from sandbox_chat.text import clean_line
+
+NESTED_LINES = 20
+"""Calls that the code of a run makes which are printed one by one; of more only those that fail, and how many there were."""
 
 
 class Printer(Protocol):
@@ -83,6 +89,7 @@ class PlainPrinter:
         self._blocks = 0
         self._mid_line = False
         self._names: dict[str, str] = {}
+        self._calls: dict[str, NestedCalls] = {}
         self._questions: dict[str, ApprovalRequested] = {}
         self._session_id = ""
 
@@ -100,6 +107,8 @@ class PlainPrinter:
             case ToolStarted():
                 self._names[event.tool_use_id] = tool_name(event.name)
                 self._end_block()
+            case NestedStarted() | NestedFinished():
+                self._nested(event)
             case ToolFinished():
                 self._tool(event)
             case ToolOutput(late=True):
@@ -163,7 +172,19 @@ class PlainPrinter:
             self._write("\n")
         self._open = ""
 
+    def _nested(self, event: NestedStarted | NestedFinished) -> None:
+        calls = self._calls.setdefault(event.tool_use_id, NestedCalls())
+        if isinstance(event, NestedStarted):
+            calls.start(event)
+        elif (done := calls.finish(event)) is not None and (
+            calls.count <= NESTED_LINES or done.outcome == "failed"
+        ):
+            self._aside(f"  · {done.line()}")
+
     def _tool(self, event: ToolFinished) -> None:
+        calls = self._calls.pop(event.tool_use_id, None)
+        if calls is not None and calls.count > NESTED_LINES:
+            self._aside(f"  · {calls.count:,} calls by the code, {calls.failed:,} failed")
         name = self._names.get(event.tool_use_id, "tool")
         line = f"· {name} {duration_text(event.duration_ms)} {outcome(event)}"
         if event.is_error and not event.interrupted:

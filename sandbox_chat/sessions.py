@@ -16,6 +16,8 @@ from sandbox_chat.events import (
     Event,
     FileContent,
     ImageContent,
+    NestedFinished,
+    NestedStarted,
     Notice,
     Retry,
     SessionStarted,
@@ -33,6 +35,7 @@ from sandbox_chat.journal import SessionNotFound, resolve
 from sandbox_chat.journal.files import read_events
 from sandbox_chat.journal.lines import Damage
 from sandbox_chat.kept import Kept
+from sandbox_chat.nested import NestedCalls
 from sandbox_chat.plain import (
     answer_text,
     attached_text,
@@ -82,6 +85,10 @@ def transcript(past: Iterable[Event]) -> Iterator[str]:
     return _Transcript().lines(past)
 
 
+NESTED_ROWS = 6
+"""Lines of the result of a call that code made."""
+
+
 class _Transcript:
     """Turns events into lines. Holds the block that is being written and the calls that run."""
 
@@ -89,6 +96,7 @@ class _Transcript:
         self._open = ""
         self._steered: list[str] = []  # prompts that follow the open block
         self._names: dict[str, str] = {}
+        self._calls: dict[str, NestedCalls] = {}
         self._live: dict[str, Kept] = {}
         self._late: dict[str, Kept] = {}  # background output that is not written down yet
         self._ended: dict[str, str] = {}  # names of the calls that have ended
@@ -141,6 +149,10 @@ class _Transcript:
             case ToolOutput():
                 kept = self._live.setdefault(event.tool_use_id, Kept())
                 kept.add(event.stream, event.text, event.rewind)
+            case NestedStarted():
+                self._calls.setdefault(event.tool_use_id, NestedCalls()).start(event)
+            case NestedFinished():
+                self._calls.setdefault(event.tool_use_id, NestedCalls()).finish(event)
             case ToolFinished():
                 yield from self._tool(event)
             case Attached():
@@ -178,6 +190,9 @@ class _Transcript:
     def _tool(self, event: ToolFinished) -> Iterator[str]:
         self._live.pop(event.tool_use_id, None)
         name = self._ended[event.tool_use_id] = self._names.pop(event.tool_use_id, "tool")
+        if calls := self._calls.pop(event.tool_use_id, None):
+            calls.stop()
+            yield from (f"    {line}" for line in calls.lines(results=NESTED_ROWS))
         yield f"  {name}: {outcome(event)}, {duration_text(event.duration_ms)}"
         yield from _indented(content_text(event.content))
         for part in event.content:

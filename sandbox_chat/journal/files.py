@@ -18,7 +18,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from sandbox_chat import event_json, events
-from sandbox_chat.events import Event, FileContent, ImageContent, TextContent, ToolFinished, ToolOutput
+from sandbox_chat.events import (
+    Event,
+    FileContent,
+    ImageContent,
+    NestedFinished,
+    TextContent,
+    ToolFinished,
+    ToolOutput,
+)
 from sandbox_chat.journal.brief import brief_lines
 from sandbox_chat.journal.lines import LONGEST, Damage, Numbers, lines_that_begin, read_lines
 from sandbox_chat.text import clean, from_arguments
@@ -83,7 +91,9 @@ def copy_whole(fd: int, path: Path) -> None:
 
 def to_line(event: Event, *homes: Path) -> bytes:
     """Return the line of ``event`` for the journal: the paths of pictures and files in ``homes`` become relative."""
-    if isinstance(event, ToolFinished) and any(isinstance(part, _SAVED) for part in event.content):
+    if isinstance(event, ToolFinished | NestedFinished) and any(
+        isinstance(part, _SAVED) for part in event.content
+    ):
         content = tuple(
             dataclasses.replace(part, path=_relative(part.path, homes)) if isinstance(part, _SAVED) else part
             for part in event.content

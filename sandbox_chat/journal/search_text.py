@@ -35,7 +35,7 @@ PIECES_LIMIT = 8 * ANSWER_LIMIT
 _HEAD = re.compile(rb'[\0 \t]*\{"type":"([a-z_]{1,40})"')
 _WANTED = frozenset(
     (
-        b"turn_started", b"text_delta", b"text", b"tool_started", b"tool_finished", b"retry", b"steered",
+        b"turn_started", b"text_delta", b"text", b"tool_started", b"tool_finished", b"retry", b"nested_started", b"nested_finished", b"steered",
         b"session_renamed", b"turn_finished",
     )
 )  # fmt: skip
@@ -150,10 +150,13 @@ class _Growing:
                 self._drop_pieces()
             case b"steered":
                 self._prompt.add(_text(event, "prompt"))
+            case b"nested_started":
+                self._code.add(_text(event, "name"))
+                self._arguments(event.get("input"))
             case b"tool_started":
                 self._settle_pieces()
                 self._arguments(event.get("input"))
-            case b"tool_finished":
+            case b"tool_finished" | b"nested_finished":
                 content = event.get("content")
                 for part in content if isinstance(content, list) else ():
                     if isinstance(part, dict) and part.get("type", "text") == "text":

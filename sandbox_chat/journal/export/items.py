@@ -83,6 +83,8 @@ class Call:
     fresh: bool
     questions: tuple[str, ...] = ()
     server: str = ""
+    nested: int = 0
+    """How many calls of other servers' tools its code made: without those servers it does not run again."""
 
     @property
     def code(self) -> str:

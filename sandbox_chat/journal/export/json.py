@@ -18,6 +18,7 @@ from typing import Any
 from sandbox_chat.event_json import to_dict
 from sandbox_chat.events import (
     Event,
+    NestedFinished,
     Retry,
     SessionFinished,
     SessionStarted,
@@ -99,7 +100,7 @@ def _events(work: Work, files: dict[str, tuple[str, str]]) -> Iterator[dict[str,
                     shown["text"] = f"[{shown['title']}]"
         if work.scrub.active:
             data = {name: value if name in _OWN else work.scrub.data(value) for name, value in data.items()}
-        if isinstance(event, ToolFinished):
+        if isinstance(event, ToolFinished | NestedFinished):
             for part, shown in zip(event.content, data["content"], strict=True):
                 if shown["type"] in ("image", "file"):
                     _place(work, part, shown, files)

@@ -17,7 +17,7 @@ LANGUAGES = {
 }  # fmt: skip
 """Languages of files that are written, by the ending of their name."""
 
-TITLES = ("stdout", "stderr", "result", "error", "traceback", "tool_error", "note")
+TITLES = ("calls", "stdout", "stderr", "result", "error", "traceback", "tool_error", "note")
 """Names of the parts of an answer that have words of their own."""
 
 

@@ -144,7 +144,10 @@ class _Cells:
         if call.fresh and call.code:
             yield self._text(f"*{escape(tr('export.new_shell'))}*")
             yield self._code(RESET, f"reset-{call.number}", [])
-        if call.code and call.outcome == "ok":
+        if call.code and call.nested:
+            yield self._told(call)
+            yield from self._shown(call)
+        elif call.code and call.outcome == "ok":
             yield self._code(
                 call.code.rstrip("\n"), f"call-{call.number}", list(self._outputs(call)), ran=True
             )
@@ -190,7 +193,9 @@ class _Cells:
         """A call of another server's tool in words: it does not run here, and what follows may stand on it."""
         title = escape(tr("export.call", number=call.number))
         told = [f"**{title}** {code_span(call.name)} · {escape(labels.outcome_words(call))}"]
-        if given := arguments_json(call.input):
+        if call.nested:
+            told += [f"*{escape(tr('export.notebook_nested'))}*", fence(bound(call.code, TOLD), "python")]
+        elif given := arguments_json(call.input):
             told.append(fence(bound(given, TOLD), "json"))
         told += [f"*{escape(question)}*" for question in call.questions]
         for part in call.parts:

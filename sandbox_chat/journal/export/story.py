@@ -30,6 +30,7 @@ from sandbox_chat.journal.export.items import (
 )
 from sandbox_chat.journal.export.scrub import Scrubber
 from sandbox_chat.kept import Kept
+from sandbox_chat.nested import NestedCalls
 from sandbox_chat.plain import answer_text, cost_text, ends_with, sections, tool_name, tool_parts
 from sandbox_chat.text import bound, clean_line
 from sandbox_chat.words import tr
@@ -50,7 +51,12 @@ class _Running:
     output: Kept = field(default_factory=Kept)
     size: int = 0
     questions: list[str] = field(default_factory=list)
+    nested: NestedCalls = field(default_factory=NestedCalls)
     done: Call | None = None
+
+
+NESTED_ROWS = 20
+"""Lines of the result of a call that code made."""
 
 
 class Story:
@@ -115,6 +121,12 @@ class Story:
                 self._started(event)
             case ev.ToolOutput():
                 self._output(event)
+            case ev.NestedStarted():
+                if (running := self._running.get(event.tool_use_id)) is not None:
+                    running.nested.start(event)
+            case ev.NestedFinished():
+                if (running := self._running.get(event.tool_use_id)) is not None:
+                    running.nested.finish(event)
             case ev.ToolFinished():
                 self._finished(event)
             case ev.TurnStarted():
@@ -253,6 +265,10 @@ class Story:
             for part in parts
             if not (isinstance(part, Section) and part.name == "error" and ends_with(traceback, part.text))
         ]
+        if running.nested:
+            running.nested.stop()
+            calls = "\n".join(running.nested.lines(results=NESTED_ROWS))
+            parts.insert(0, Section("calls", self._scrub(calls)))
         output = ""
         if not names & {"stdout", "stderr"} and outcome != "ok":
             output = self._scrub(bound(running.output.text, OUTPUT_LIMIT).rstrip("\n"))
@@ -261,7 +277,7 @@ class Story:
         self._ended[event.tool_use_id] = (name, running.number)
         running.done = Call(
             running.number, event.tool_use_id, name, given, outcome, tuple(parts), output, duration_ms, fresh,
-            tuple(running.questions), tool_parts(event.name)[0],
+            tuple(running.questions), tool_parts(event.name)[0], running.nested.count,
         )  # fmt: skip
 
     def _table(self, part: ev.TableContent) -> ev.TableContent:

@@ -7,7 +7,8 @@ from datetime import datetime
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
-from sandbox_chat.events import FileContent
+from sandbox_chat.events import FileContent, NestedFinished, NestedStarted
+from sandbox_chat.nested import NestedCalls
 from sandbox_chat.plain import arguments_json, error_line, tool_parts
 from sandbox_chat.text import clean
 from sandbox_chat.ui.arguments import PartialArguments
@@ -18,6 +19,7 @@ from .blocks import Block
 from .card_answer import Part, parts_of
 from .card_face import CardFace, output_runs
 from .card_live import LiveText, Styles
+from .card_nested import RESULT_ROWS
 from .cells import MIN_WIDTH, Row
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ LIVE_LIMIT = 24_000
 """Characters of live output kept; the whole comes with the result."""
 LATE_LIMIT = 40_000
 """Characters of background output kept; it is bounded where it comes from."""
+COPIED_ROWS = 100
+"""Lines of the result of a call of its code that go into a pager."""
 _LANGUAGES = {"py": "python", "md": "markdown", "js": "javascript"}
 
 
@@ -59,6 +63,8 @@ class ToolCard(Block):
         """Background output."""
         self.transfer = ""
         """How far a transfer has come."""
+        self.nested = NestedCalls()
+        """Calls of other servers' tools that its code made."""
         self.asked: dict[str, tuple[str, str]] = {}
         """Questions to the user and their answers, by id."""
         self._draft: PartialArguments | None = None
@@ -99,6 +105,14 @@ class ToolCard(Block):
             self.output_now.add(stream, text, styles, rewind)
             self.touch()
 
+    def call(self, event: NestedStarted | NestedFinished) -> None:
+        """Its code calls a tool, or such a call ended."""
+        if isinstance(event, NestedStarted):
+            self.nested.start(event)
+        else:
+            self.nested.finish(event)
+        self.touch()
+
     def progress(self, words: str) -> None:
         """How far a transfer of the call has come; empty when it is over."""
         self.transfer = words
@@ -123,6 +137,7 @@ class ToolCard(Block):
         if content and (self.output_now.dropped or not self.output_now.styled):
             self.output_now = LiveText(LIVE_LIMIT)  # the answer says all of it
         self.transfer = ""
+        self.nested.stop()
         opens = self.scene.expand == "always" or (self.scene.expand == "failed" and status == "failed")
         if opens and not self._chosen:
             self.expanded = True
@@ -132,6 +147,7 @@ class ToolCard(Block):
         """The turn ended before the call did."""
         if self.status in ("writing", "running"):
             self.status = "interrupted"
+            self.nested.stop()
             self.touch()
 
     def expand(self) -> None:
@@ -154,7 +170,8 @@ class ToolCard(Block):
     @property
     def text(self) -> str:
         """The code and the answer."""
-        parts = [*(part.text for part in self.came() if part.name != "late")]
+        parts = ["\n".join(self.nested.lines(results=RESULT_ROWS))]
+        parts += [part.text for part in self.came() if part.name != "late"]
         if self.late:
             parts.append(f"{tr('cards.background')}\n{self.late.text()}")
         return "\n\n".join(part for part in (self.shown_code()[0], *parts) if part)
@@ -172,10 +189,14 @@ class ToolCard(Block):
     @property
     def output_text(self) -> str:
         """All that came of the call as text, for a pager."""
+        calls = ["\n".join(self.nested.lines(results=COPIED_ROWS))] if self.nested else []
         return "\n\n".join(
-            f"{part.title}\n{part.text}" if part.title else part.text
-            for part in self.came()
-            if part.file is None and part.text
+            calls
+            + [
+                f"{part.title}\n{part.text}" if part.title else part.text
+                for part in self.came()
+                if part.file is None and part.text
+            ]
         )
 
     @property

@@ -16,6 +16,7 @@ from sandbox_chat.words import tr
 from .blocks import Line
 from .card_answer import SECTION_ROWS, failing_line
 from .card_live import LiveText, runs_of, wrap_output
+from .card_nested import FOLDED_ROWS, nested_lines
 from .cells import TAB, Row, Run, fit, fit_row, row_width
 from .lazy import Lazy
 from .wrap import wrap
@@ -162,7 +163,8 @@ class CardFace:
             return 2 + text.count("\n") + len(text) // max(width, 1) + 1
         late = 1 + min(LIVE_ROWS, card.late.text().count("\n")) if card.late else 0
         shown = sum(part.folded_height for part in card.came() if part.always) if card.content else 0
-        return (4 if card.status == "failed" else 3) + len(card.asked) + late + shown
+        calls = 1 + min(FOLDED_ROWS, card.nested.count) if card.nested else 0
+        return (4 if card.status == "failed" else 3) + len(card.asked) + late + shown + calls
 
     # -- header ----------------------------------------------------------------------------------------
 
@@ -283,6 +285,7 @@ class CardFace:
             out += self._live_lines(width)
             if card.transfer:
                 out.append(Line([_INDENT, Run(fit(card.transfer, width - 2), ("muted",))]))
+        out += nested_lines(card.nested, width, opened=card.expanded, running=card.status == "running")
         out += self._asked_lines(width)
         if not card.expanded:
             if card.status == "failed":

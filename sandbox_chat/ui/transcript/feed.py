@@ -73,6 +73,11 @@ class Feed:
                         event.stream, event.text, late=event.late, rewind=event.rewind, styles=event.styles
                     )
                     self._mark(card)
+            case ev.NestedStarted() | ev.NestedFinished():
+                card = self._card_of(event, event.tool_use_id)
+                if card is not None:
+                    card.call(event)
+                    self._mark(card)
             case ev.Progress():
                 card = self.cards.get(event.subject)
                 if card is not None:
