@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 from pathlib import Path
@@ -16,6 +17,7 @@ from sandbox_chat.event_json import from_json, to_json
 from sandbox_chat.journal import Journal
 from sandbox_chat.journal.export import export
 from sandbox_chat.journal.files import read_events
+from sandbox_chat.journal.search_text import SessionText
 from sandbox_chat.narrator import NESTED_LINES, Narrator
 from sandbox_chat.nested import FIRST, LAST, NestedCalls
 from sandbox_chat.phases import Machine
@@ -90,17 +92,16 @@ def test_chinese_and_plain_signs() -> None:
 def test_live_is_replay(tmp_path: Path) -> None:
     events = run_of(nested(1), nested(2, error=True), nested(3))
     journal = Journal.create(tmp_path, "s-1")
-    started = ev.SessionStarted(at=NOON, session_id="s-1", model="m", sandbox="local")
-    for number, event in enumerate([started, *events], 1):
-        journal.append(
-            type(event)(**{**{f: getattr(event, f) for f in event.__dataclass_fields__}, "seq": number})
-        )
+    started = ev.SessionStarted(at=NOON, session_id="s-1", model="m", sandbox="local", demo=False)
+    prompt = ev.TurnStarted(at=NOON, turn_id="t1", prompt="go")
+    numbered = [
+        dataclasses.replace(event, seq=number) for number, event in enumerate([started, prompt, *events], 1)
+    ]
+    for event in numbered:
+        journal.append(event)
     journal.close()
-    back = [event for event in read_events(tmp_path / "s-1") if not isinstance(event, ev.SessionStarted)]
-    assert [to_json(event) for event in back][1:-1] == [
-        to_json(type(e)(**{**{f: getattr(e, f) for f in e.__dataclass_fields__}, "seq": n}))
-        for n, e in enumerate(events, 2)
-    ][1:-1]
+    back = list(read_events(tmp_path / "s-1"))
+    assert list(map(to_json, back)) == list(map(to_json, numbered))
     live, replayed = card_of(events), card_of(back)
     for card in (live, replayed):
         card.expand()
@@ -151,7 +152,7 @@ def saved(tmp_path: Path) -> Path:
     store = Saved(tmp_path)
     journal = Journal.create(store.root, "s-1")
     events: list[ev.Event] = [
-        ev.SessionStarted(at=NOON, session_id="s-1", model="m", sandbox="local"),
+        ev.SessionStarted(at=NOON, session_id="s-1", model="m", sandbox="local", demo=False),
         ev.TurnStarted(at=NOON, turn_id="t1", prompt="How many orders?"),
         *run_of(nested(1), nested(2, error=True, text="needle-in-a-result"), nested(3, ends=False)),
         ev.Text(at=NOON, text="Three."),
@@ -184,9 +185,7 @@ def test_every_document_shows_them(ending: str, tmp_path: Path) -> None:
 
 
 def test_they_are_found_by_search(tmp_path: Path) -> None:
-    from sandbox_chat.journal.search_text import turn_texts
-
-    (turn,) = list(turn_texts(saved(tmp_path) / "events.jsonl"))
+    (turn,) = SessionText(saved(tmp_path) / "events.jsonl").turns()
     assert "needle-in-a-result" in turn.output
     assert "mcp__db__rows" in turn.code
 
