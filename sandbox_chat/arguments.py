@@ -9,12 +9,12 @@ import argparse
 import sys
 from typing import Any, NoReturn
 
-from sandbox_chat import __version__, arguments_mcp, arguments_skills
+from sandbox_chat import __version__, arguments_mcp, arguments_serve, arguments_skills
 
 PROGRAM = "sandbox-chat"
 USAGE = 2
 """Exit code for wrong usage."""
-COMMANDS = ("run", "sessions", "export", "costs", "doctor", "docker", "sandboxes", "mcp", "skills")
+COMMANDS = ("run", "sessions", "export", "costs", "doctor", "docker", "sandboxes", "mcp", "skills", "serve")
 SESSION_COMMANDS = ("list", "show", "delete", "rename")
 DOCKER_COMMANDS = ("build",)
 SANDBOXES_COMMANDS = ("list", "kill")
@@ -29,7 +29,7 @@ _OPTIONS = (
     "--demo", "--model", "--sandbox", "--images", "--theme", "--plain", "--log", "--resume", "--json", "--version", "--help",
     "--base", "--wheels", "--tag", "--quiet", "--left", "--all", "--attach", "--allow", "--search", "--yes", "--fork", "--read-only", "--since", "--by",
     "--mcp", "--sandbox-mcp", "--to", "--include-failed", "--scrub", "--force", "--pictures-beside",
-    "--code-mode", *arguments_mcp.OPTIONS, *arguments_skills.OPTIONS,
+    "--code-mode", *arguments_mcp.OPTIONS, *arguments_skills.OPTIONS, *arguments_serve.OPTIONS,
 )  # fmt: skip
 
 _OPENINGS = {
@@ -288,6 +288,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_export(commands, common)
     arguments_mcp.add_serve(arguments_mcp.add_mcp(commands, common, json_option), common)
     arguments_skills.add_skills(commands, common, json_option)
+    arguments_serve.add_serve(commands, common, _allowed, _ALLOW)
     return parser
 
 
@@ -362,10 +363,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     arguments, server_command = arguments_mcp.split_command(arguments, COMMANDS)
     options = parser.parse_args(_settle_resume(arguments))
     resume = getattr(options, "resume", None)
-    if (
-        options.command in ("sessions", "export", "costs", "doctor", "docker", "sandboxes", "mcp", "skills")
-        and resume is not None
-    ):
+    if options.command not in (None, "run") and resume is not None:
         parser.error(f"--resume does not go with {options.command!r}")
     if (
         options.command == "sandboxes"

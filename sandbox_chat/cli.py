@@ -139,6 +139,18 @@ def _run(options: argparse.Namespace, loaded: list[Settings]) -> int:
 
         return mcp_face.run(settings, options)
 
+    if options.command == "serve":
+        from sandbox_chat.serve import face
+
+        return face.run(
+            settings,
+            options.http,
+            token_file=options.token_file,
+            no_auth=options.no_auth,
+            allow=options.allow,
+            log_json=options.log_json,
+        )
+
     if options.command == "skills":
         from sandbox_chat import skills_face
 

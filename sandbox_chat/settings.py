@@ -407,6 +407,43 @@ class Settings:
         values.number(1, 100_000),
         "Megabytes of pictures, pages and long outputs that mcp serve keeps for each client until it leaves.",
     )
+    http_tasks: int = _tools(
+        4, values.whole(1, 1000), "Tasks that serve --http runs at the same time; more of them wait."
+    )
+    http_queue: int = _tools(
+        64,
+        values.whole(0, 100_000),
+        "Tasks that wait in serve --http at most; beyond it they are refused (429).",
+    )
+    http_sessions: int = _tools(
+        16,
+        values.whole(1, 1000),
+        "Sessions that serve --http keeps alive; of more, the one unused longest is closed, and opened again when it is used.",
+    )
+    http_idle: float = _tools(
+        900.0,
+        values.number(1, 604_800),
+        "Seconds after which serve --http closes a session that is not used; the next task opens it again, with a new sandbox.",
+    )
+    http_task_timeout: float = _tools(
+        600.0,
+        values.number(1, 86_400),
+        "Seconds that one task of serve --http may run; then it is interrupted. Waiting does not count.",
+    )
+    http_drain: float = _tools(
+        30.0,
+        values.number(0, 86_400),
+        "Seconds that running tasks of serve --http get to finish when it is told to end.",
+    )
+    http_body_kb: int = _tools(
+        1024, values.whole(1, 65_536), "Kilobytes of the largest request that serve --http takes."
+    )
+    http_token: Secret = _tools(
+        Secret(""),
+        values.secret,
+        "Token that opens serve --http, 16 signs or more; one in a file of the data folder when empty.",
+        own=True,
+    )
     code_mode: str = _tools(
         "off",
         values.one_of("off", "on", "both"),

@@ -31,6 +31,7 @@ PLACEHOLDERS = {
     "SANDBOX_CHAT_PII_PATTERNS": '[{"name": "STAFF", "regex": "E-[0-9]{6}"}]',
     "SANDBOX_CHAT_PII_REVEAL": "mail/send/to",
     "SANDBOX_CHAT_SKILLS_DIR": "~/skills",
+    "SANDBOX_CHAT_HTTP_TOKEN": "a-long-random-word",
     "ANTHROPIC_API_KEY": "your-key",
     "ANTHROPIC_BASE_URL": "https://gateway.example.com",
     "ANTHROPIC_AUTH_TOKEN": "your-token",

@@ -159,6 +159,7 @@ def test_help_names_every_choice() -> None:
         ["sandboxes", "kill"],
         ["mcp", "add"],
         ["mcp", "serve"],
+        ["serve"],
     ):
         with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()) as out:
             build_parser().parse_args([*command, "--help"])

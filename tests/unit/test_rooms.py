@@ -61,6 +61,7 @@ def test_the_import_contract_holds() -> None:
         ("sandbox_chat.mcp_face.listing", HEAVY),
         ("sandbox_chat.engine", HEAVY),
         ("sandbox_chat.headless", HEAVY | {"asyncio"}),
+        ("sandbox_chat.serve.face", HEAVY | {"prometheus_client"}),
         ("sandbox_chat.sessions", HEAVY | {"asyncio", "rich"}),
         ("sandbox_chat.doctor", HEAVY | {"asyncio"}),
         ("sandbox_chat.logs", HEAVY | {"asyncio"}),
