@@ -191,7 +191,7 @@ ZH = {
     "outcome_interrupted": "已中断",
     "outcome_lost": "没有结束",
     "part_calls": "代码发出的调用",
-    "notebook_nested": "这段代码调用了 MCP 服务器的工具,笔记本中没有这些工具:仅作展示,不会运行。",
+    "notebook_nested": "这段代码调用了 MCP 服务器的工具，笔记本中没有这些工具：仅作展示，不会运行。",
     "part_stdout": "输出",
     "part_stderr": "错误输出",
     "part_result": "结果",

@@ -69,6 +69,7 @@ COMMON = {
     "sandbox": "off",
     "mcp": "time,git",
     "sandbox_mcp": "time",
+    "code_mode": "both",
     "images": "half",
     "theme": "light",
     "log": "f",
@@ -160,6 +161,7 @@ def test_help_names_every_choice() -> None:
         ["mcp", "add"],
         ["mcp", "serve"],
         ["serve"],
+        ["skills", "promote"],
     ):
         with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()) as out:
             build_parser().parse_args([*command, "--help"])
