@@ -120,6 +120,7 @@ class Chat:
         self.model = DemoModel(pace=0)
         self.tools = tools
         self.offered = offered
+        self.system = ""
         self.messages: list[dict[str, Any]] = []
 
     def request(self) -> Request:
@@ -128,6 +129,7 @@ class Chat:
             "model": "demo",
             "max_tokens": 1000,
             "stream": True,
+            "system": self.system,
             "messages": self.messages,
             "tools": [{"name": f"mcp__sandbox__{name}", "input_schema": {}} for name in self.offered],
         }

@@ -11,6 +11,7 @@ from sandbox_chat.demo.intents import (
     pictures,
     python,
     tables,
+    tools,
     tour,
     trouble,
 )
@@ -39,6 +40,8 @@ INTENTS: tuple[Intent, ...] = (
     pictures.recipe,
     charts.formula,
     tables.sales,
+    tools.clock,
+    tools.listing,
     files.listing,
     followups.inspect,
     followups.plot_it,

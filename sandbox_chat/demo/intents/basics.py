@@ -28,6 +28,7 @@ Things to try:
 | `primes below 100`, `fibonacci`, `estimate pi`, `solve a linear system` | more numbers |
 | `x = 41`, then `x + 1` | your own Python, also fenced and of many lines |
 | `what is in x`, `describe df`, `plot y`, `which variables are there` | what the sandbox remembers |
+| `what time is it in Tokyo and Berlin`, `list the tools` | in code mode: code that calls MCP tools |
 | `tour` | several of these in one go |
 """
 _HELP_ZH = """\
@@ -47,6 +48,7 @@ _HELP_ZH = """\
 | `100 以内的素数`、`斐波那契`、`估算圆周率`、`解线性方程组` | 更多数值 |
 | `x = 41`，然后 `x + 1` | 你自己的 Python 代码 |
 | `x 里有什么`、`画出 y`、`有哪些变量` | 沙箱记住的内容 |
+| `东京和柏林现在几点`、`列出工具` | 代码模式下由代码调用 MCP 工具 |
 | `演示` | 一次看完几项 |
 """
 

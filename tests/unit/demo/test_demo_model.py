@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import re
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -526,3 +528,57 @@ def test_fallback_without_a_prompt() -> None:
     with pytest.raises(StopIteration) as stop:
         next(plan(Talk(Request("m", ()))))
     assert "demo model" in stop.value.value
+
+
+# --- code mode ------------------------------------------------------------------------------------------
+
+
+class Tools:
+    """A ``tools`` module as code finds it, with one clock."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+
+    def search(self, query: str) -> list[dict[str, str]]:
+        return [{"name": name, "about": query} for name in self.names]
+
+    def parallel(self, calls: list[tuple[str, dict[str, str]]]) -> list[dict[str, str]]:
+        return [
+            {"timezone": arguments["timezone"], "datetime": "2026-02-03T04:05:06+09:00"}
+            for _, arguments in calls
+        ]
+
+
+@pytest.fixture
+def code_mode(chat: Chat) -> Chat:
+    chat.system = "Find tools first: call_mcp_tool(name, arguments)."
+    return chat
+
+
+def test_code_asks_a_tool_for_the_time(code_mode: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tools", Tools(["other__x", "time__get_current_time"]))  # type: ignore[arg-type]
+    answered = code_mode.ask("what time is it in Tokyo and Berlin?")
+    assert tools_of(answered) == ["run_code"]
+    assert '["Asia/Tokyo", "Europe/Berlin"]' in answered.codes[0]
+    assert "| Asia/Tokyo | 2026-02-03 04:05 |" in answered.text
+    assert "| Asia/Shanghai |" in code_mode.ask("北京现在几点").text
+
+
+def test_no_tool_that_knows_the_time(code_mode: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tools", Tools([]))  # type: ignore[arg-type]
+    assert "mcp add time" in code_mode.ask("what time is it in Paris").text
+
+
+def test_code_lists_the_tools(code_mode: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [{"name": "git__git_log", "about": "Shows the log"}]
+    monkeypatch.setattr(builtins, "list_mcp_tools", lambda: found, raising=False)
+    assert "git__git_log - Shows the log" in code_mode.ask("which tools are there?").text
+    found.clear()
+    assert "No MCP server is on" in code_mode.ask("list the tools").text
+
+
+@pytest.mark.parametrize("prompt", ["what time is it in Tokyo", "which tools do you have", "东京现在几点"])
+def test_without_code_mode_it_says_how(chat: Chat, prompt: str) -> None:
+    answered = chat.ask(prompt)
+    assert answered.calls == []
+    assert "--code-mode on" in answered.text
