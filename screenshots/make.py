@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -95,8 +95,16 @@ class Window:
 
 
 @contextlib.contextmanager
-def opened(arguments: list[str], *, columns: int, rows: int, font: float, theme: str) -> Iterator[Window]:
-    """Run the program in an xterm of its own under an X server of its own."""
+def opened(
+    arguments: list[str],
+    *,
+    columns: int,
+    rows: int,
+    font: float,
+    theme: str,
+    before: Sequence[Sequence[str]] = (),
+) -> Iterator[Window]:
+    """Run the program in an xterm of its own under an X server of its own; first the commands ``before``."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         read, write = os.pipe()
@@ -114,6 +122,14 @@ def opened(arguments: list[str], *, columns: int, rows: int, font: float, theme:
                 "SANDBOX_CHAT_REDUCED_MOTION": "1", "SANDBOX_CHAT_DATA_DIR": str(home / "data"),
                 "SANDBOX_CHAT_THEME": theme,
             }  # fmt: skip
+            for command in before:
+                subprocess.run(
+                    [PROGRAM, *command],
+                    check=True,
+                    env={**os.environ, **env},
+                    cwd=folder,
+                    capture_output=True,
+                )
             background, foreground = ("#ffffff", "#000000") if theme == "light" else ("#000000", "#ffffff")
             terminal = subprocess.Popen(
                 ["xterm", "-ti", "vt340", "+lc", "-u8", "-tn", "xterm-256color", "-fa", "DejaVu Sans Mono",
@@ -126,7 +142,11 @@ def opened(arguments: list[str], *, columns: int, rows: int, font: float, theme:
             window = _window(display)
             subprocess.run(["xdotool", "windowfocus", window], env=env, check=False)
             time.sleep(3)
-            yield Window(display, window, home)
+            opened_window = Window(display, window, home)
+            yield opened_window
+            opened_window.keys("ctrl+q")  # so that nothing writes into the home while it is removed
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                terminal.wait(20)
         finally:
             for process in (terminal, server):
                 if process is not None:
@@ -161,6 +181,7 @@ class Shot:
     font: float = 11
     theme: str = "dark"
     arguments: list[str] = field(default_factory=lambda: ["--demo"])
+    before: Sequence[Sequence[str]] = ()
 
 
 def chat(window: Window) -> None:
@@ -174,6 +195,18 @@ def mended(window: Window) -> None:
     window.ask("make a mistake and fix it")
 
 
+def calls(window: Window) -> None:
+    """Code that calls a tool of an MCP server three times at once; the user allows it for the session."""
+    window.type("what time is it in Tokyo, Berlin and New York?")
+    window.keys("Return")
+    window.wait_for(lambda: window.events("approval_requested") > 0, "the question")
+    time.sleep(2)
+    window.keys("s")
+    window.turns += 1
+    window.wait_for(lambda: window.events("turn_finished") >= window.turns, "the answer")
+    window.settle()
+
+
 def nothing(window: Window) -> None:
     """The screen as it opens."""
     window.settle()
@@ -182,6 +215,14 @@ def nothing(window: Window) -> None:
 SHOTS = [
     Shot("chat", chat),
     Shot("tools", mended, columns=130, rows=36),
+    Shot(
+        "calls",
+        calls,
+        columns=130,
+        rows=36,
+        arguments=["--demo", "--code-mode", "on"],
+        before=[("mcp", "add", "time", "--yes")],
+    ),
     Shot("welcome", nothing, columns=110, rows=32, arguments=[]),
     Shot("light", lambda window: window.ask("histogram of normal data"), theme="light"),
     Shot("narrow", lambda window: window.ask(SINE), columns=80, rows=24),
@@ -198,7 +239,12 @@ def main(names: list[str]) -> int:
         if names and shot.name not in names:
             continue
         with opened(
-            shot.arguments, columns=shot.columns, rows=shot.rows, font=shot.font, theme=shot.theme
+            shot.arguments,
+            columns=shot.columns,
+            rows=shot.rows,
+            font=shot.font,
+            theme=shot.theme,
+            before=shot.before,
         ) as window:
             shot.act(window)
             window.shoot(FOLDER / f"{shot.name}.png")
