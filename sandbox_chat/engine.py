@@ -96,7 +96,6 @@ class Engine(Commands):
         if not read_only:
             check_code_mode(settings, names_of(self._server_configs, settings))
         self.privacy = None if read_only else make_privacy(settings)
-        """Hides personal data; ``None`` when nothing does."""
         self.settings = settings
         self.resumed = resume is not None
         self.read_only = read_only

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import threading
 import uuid
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sandbox_chat.events import Event, Notice, SessionRenamed, TurnFinished, TurnStarted
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sandbox_chat.mcp.host import Servers
     from sandbox_chat.sandbox.worker import SandboxWorker
     from sandbox_chat.tools.asking import Approvals
+    from sandbox_chat.tools.privacy import Privacy
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +34,8 @@ class Commands:
 
     settings: Settings
     emit: Callable[[Event], None]
+    privacy: Privacy | None
+    """Hides personal data; ``None`` when nothing does."""
 
     def __init__(self, worker: SandboxWorker | None) -> None:
         self._worker = worker
@@ -96,6 +99,13 @@ class Commands:
             for name, about in found
             if isinstance(name, str) and name and name != "default"
         )
+
+    def real_values(self) -> Mapping[str, str] | None:
+        """Return what each token stands for, to be shown to the user and kept nowhere; ``None`` when nothing is hidden.
+
+        Any thread; it may wait for a moment.
+        """
+        return self.privacy.vault.values() if self.privacy is not None else None
 
     def restart_sandbox(self) -> None:
         """End the sandbox, with what is in it; the next use makes another one."""

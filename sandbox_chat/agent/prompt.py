@@ -40,7 +40,7 @@ await call_mcp_tool.aio(...) works too; tools.parallel([(name, arguments), ...])
 - Skills are code that worked before: tools.list_skills(), from skills import <name>. When the user wants to keep code, \
 save_skill(name, code, description) hands in a draft, which the user looks at first."""
 _PRIVATE = (
-    "Personal data comes to you as tokens such as <EMAIL:k3f9…>: use them as they are, in code and in answers; the same token "
+    "Personal data comes to you as tokens such as <EMAIL:k3f7…>: use them as they are, in code and in answers; the same token "
     "always stands for the same value. Do not try to find out what they stand for."
 )
 _NEW_RUN = (

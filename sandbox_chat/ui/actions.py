@@ -94,6 +94,7 @@ CHAT_ACTIONS: tuple[Action, ...] = (
     Action("chat.send_waiting", "screen.resume_waiting", "ctrl+g"),
     Action("chat.queue", "screen.queue", "ctrl+t,alt+up"),
     Action("chat.approvals", "screen.approvals", ""),
+    Action("chat.real_values", "screen.real_values", "alt+v"),
 )
 """Work on the chat's screen."""
 
@@ -174,6 +175,7 @@ WIDGET_ACTIONS: tuple[Action, ...] = (
     Action("choose.cancel", "cancel", "escape", listed=False),
     Action("sandbox.restart", "restart", "r", listed=False),
     Action("sandbox.close", "close", "escape,q", listed=False),
+    Action("values.close", "close", "escape,q,alt+v", listed=False),
     Action("servers.before", "step(-1)", "up,k", listed=False),
     Action("servers.next", "step(1)", "down,j", listed=False),
     Action("servers.page_up", "scroll(-1)", "pageup", listed=False),

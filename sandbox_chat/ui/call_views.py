@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sandbox_chat.events import FileContent
-from sandbox_chat.text import bound
+from sandbox_chat.plain import arguments_json, duration_text
+from sandbox_chat.text import bound, clean
 from sandbox_chat.ui import tooltext
 from sandbox_chat.ui.calls import Part, ToolCall
+from sandbox_chat.ui.glyphs import glyph
 from sandbox_chat.ui.transcript.card_answer import file_row, traceback_runs
 from sandbox_chat.ui.transcript.card_live import lines_of
+from sandbox_chat.ui.transcript.card_nested import SIGNS
 from sandbox_chat.ui.transcript.card_table import table_rows
 from sandbox_chat.ui.transcript.cells import Row, Run
 from sandbox_chat.words import tr
 
 TABLE_ROWS = 2000
 """Rows of a table at most."""
+NESTED_ROWS = 100
+"""Rows of the arguments of a call that code made, and of its result."""
 
 
 def plain_lines(text: str, names: tuple[str, ...] = ()) -> list[Row]:
@@ -45,6 +50,35 @@ def result_lines(tool: ToolCall) -> list[Row]:
         else:
             out += plain_lines(bound(part.text, tooltext.VIEW_LIMIT), ("error",) if failed else ())
     return out
+
+
+def nested_lines(tool: ToolCall) -> list[Row]:
+    """Return the calls that the code made: each with its state, duration, arguments and the start of its result."""
+    out: list[Row] = []
+    for entry in tool.nested.entries():
+        if out:
+            out.append([])
+        if isinstance(entry, int):
+            out.append([Run(tr("cards.nested_more", count=f"{entry:,}"), ("muted",))])
+            continue
+        sign, style = SIGNS[entry.outcome]
+        time = f"  {duration_text(entry.duration_ms)}" if entry.outcome != "running" else ""
+        out.append(
+            [Run(f"{glyph(sign)} ", (style,)), Run(clean(entry.name), ("tool",)), Run(time, ("muted",))]
+        )
+        if entry.input:
+            out += _indented(arguments_json(entry.input), ("muted",))
+        if entry.text:
+            out += _indented(entry.text, ("error",) if entry.outcome == "failed" else ())
+    return out
+
+
+def _indented(text: str, names: tuple[str, ...]) -> list[Row]:
+    lines = clean(text).rstrip("\n").split("\n")
+    shown: list[Row] = [[Run(f"  {line}", names)] for line in lines[:NESTED_ROWS]]
+    if len(lines) > NESTED_ROWS:
+        shown.append([Run(f"  {tr('cards.more_lines', count=f'{len(lines) - NESTED_ROWS:,}')}", ("muted",))])
+    return shown
 
 
 def table_lines(tool: ToolCall, width: int) -> list[Row]:

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from sandbox_chat import events as ev
 from sandbox_chat.ansi import Piece, clip, joined
+from sandbox_chat.nested import NestedCalls
 from sandbox_chat.plain import tool_parts
 from sandbox_chat.sgr import Styles
 from sandbox_chat.ui.arguments import PartialArguments
@@ -188,6 +189,8 @@ class ToolCall:
     output: OutputBuffer = field(default_factory=OutputBuffer)
     late: OutputBuffer = field(default_factory=lambda: OutputBuffer(LATE_LIMIT))
     content: tuple[ev.Content, ...] = ()
+    nested: NestedCalls = field(default_factory=NestedCalls)
+    """Calls of other servers' tools that its code made."""
     revision: int = 0
     """Grows with every change, so that a view knows when to draw again."""
 

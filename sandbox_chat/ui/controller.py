@@ -7,7 +7,7 @@ person says so: they were written for an answer that did not come.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from sandbox_chat.events import BudgetChanged, Event, SessionFinished, Sink, TurnFinished, TurnStarted
@@ -71,6 +71,9 @@ class EngineLike(Protocol):
 
     def switch_server(self, name: str, on: bool) -> None:
         """Switch an MCP server off or on for this session."""
+
+    def real_values(self) -> Mapping[str, str] | None:
+        """Return what each token of personal data stands for; ``None`` when nothing is hidden. In a thread."""
 
     def restart_sandbox(self) -> None:
         """End the sandbox, with what is in it; the next use makes another one."""

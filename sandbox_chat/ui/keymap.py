@@ -27,6 +27,7 @@ OVER = frozenset(
         "rename",
         "sandbox",
         "sessions",
+        "values",
         "welcome",
     }
 )

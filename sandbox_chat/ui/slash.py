@@ -39,6 +39,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "theme": ("app.theme", ""),
     "thinking": ("chat.thinking", "[on|off|TOKENS]"),
     "tools": ("chat.tools", ""),
+    "values": ("chat.real_values", ""),
 }
 """Word of a command: the name of its action, and what may stand after it. Brackets: it may be left out."""
 

@@ -198,6 +198,8 @@ class ChatState:
                         event.stream, event.text, event.styles, event.rewind
                     )
                     self._touch(tool)
+            case ev.NestedStarted() | ev.NestedFinished():
+                self._nested(event)
             case ev.Progress():
                 self._progress(event)
             case ev.ApprovalRequested():
@@ -282,11 +284,20 @@ class ChatState:
             tool.started = event.at
         self._answered()
 
+    def _nested(self, event: ev.NestedStarted | ev.NestedFinished) -> None:
+        if tool := self.tools.get(event.tool_use_id):
+            if isinstance(event, ev.NestedStarted):
+                tool.nested.start(event)
+            else:
+                tool.nested.finish(event)
+            self._touch(tool)
+
     def _tool_finished(self, event: ev.ToolFinished) -> None:
         tool = self._tool(event.tool_use_id, "", event.at)
         tool.duration_ms = event.duration_ms
         tool.content = event.content
         tool.status = "interrupted" if event.interrupted else "failed" if event.is_error else "ok"
+        tool.nested.stop()
         self._touch(tool)
         self._bound_output(tool)
 
@@ -386,6 +397,7 @@ class ChatState:
 
     def _stop(self, tool: ToolCall) -> None:
         tool.status = "interrupted"
+        tool.nested.stop()
         self._touch(tool)
 
     def _touch(self, tool: ToolCall) -> None:

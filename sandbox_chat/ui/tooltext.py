@@ -21,6 +21,9 @@ VIEW_LIMIT = 200_000
 LIVE_LIMIT = 30_000
 """Characters at the end of output that still comes and is longer than what is kept whole."""
 
+RAW_ROWS = 20
+"""Rows of the result of a call that code made, among all that is known of its run."""
+
 CODE_KEYS = ("code", "content", "text", "query", "command", "path")
 """Arguments that say what a call does, the most telling first."""
 
@@ -114,6 +117,12 @@ def everything(tool: ToolCall) -> str:
     return "\n\n".join(parts)
 
 
+def whole_text(tool: ToolCall) -> str:
+    """Return what a call does, the calls that its code made, and what came of it."""
+    calls = "\n".join(tool.nested.lines(results=RAW_ROWS))
+    return "\n\n".join(part for part in (code(tool)[0], calls, everything(tool)) if part)
+
+
 def _words(part: Content) -> str:
     match part:
         case TextContent():
@@ -137,6 +146,7 @@ def raw(tool: ToolCall) -> str:
         "output": tool.output.text(),
         **({"background_output": tool.late.text()} if tool.late else {}),
         "content": [content_dict(part) for part in tool.content],
+        **({"calls": list(tool.nested.lines(results=RAW_ROWS))} if tool.nested else {}),
     }
     return bound(_json(data), VIEW_LIMIT)
 

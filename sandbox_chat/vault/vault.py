@@ -70,6 +70,11 @@ class Vault:
         with self._lock:
             return Counter(token[1:].partition(":")[0] for token in self._values)
 
+    def values(self) -> Mapping[str, str]:
+        """Return what each token stands for, in the order in which they were made: for the user's eyes only."""
+        with self._lock:
+            return dict(self._values)
+
     # -- text ------------------------------------------------------------------------------------------
 
     def hide(self, text: str) -> str:

@@ -86,6 +86,10 @@ class PlayedEngine:
         self.ready = True
         self.close_takes = 0.0
         self.problem = ""
+        self.values: dict[str, str] | None = None
+
+    def real_values(self) -> dict[str, str] | None:
+        return self.values
 
     def emit(self, *events: ev.Event) -> None:
         """Let events happen."""

@@ -19,6 +19,8 @@ Node = str | tuple[str, ...]
 ``("link", target)``, ``("end",)`` of a link, ``("image", text, target)``."""
 
 _ORDINARY = re.compile(r"https?://[a-z0-9.-]+(?::\d+)?(?:/[A-Za-z0-9._~/?#@!$&'()*+,;=-]*)?\Z")
+_TOKEN = re.compile(r"[A-Z][A-Z0-9_]{1,20}:[a-z2-7]{10}")
+"""What stands between ``<`` and ``>`` for personal data: it reads like an address, and is none."""
 _OPEN = {"strong_open": "strong", "em_open": "emphasis", "s_open": "strike"}
 _CLOSE = {"strong_close": "strong", "em_close": "emphasis", "s_close": "strike"}
 
@@ -30,6 +32,7 @@ def reference_parser() -> MarkdownIt:
 
     parser = MarkdownIt("commonmark", {"linkify": False}).enable(["strikethrough"])
     parser.inline.ruler.before("escape", "formula", _formula)
+    parser.inline.ruler.before("autolink", "token", _token)
     return parser
 
 
@@ -46,6 +49,19 @@ def _formula(state: StateInline, silent: bool) -> bool:
     if not silent:
         state.append_pending(state.src[start:end])
     state.pos = end
+    return True
+
+
+def _token(state: StateInline, silent: bool) -> bool:
+    start = state.pos
+    if state.src[start] != "<":
+        return False
+    match = _TOKEN.match(state.src, start + 1, state.posMax)
+    if match is None or state.src[match.end() : match.end() + 1] != ">":
+        return False
+    if not silent:
+        state.append_pending(state.src[start : match.end() + 1])
+    state.pos = match.end() + 1
     return True
 
 
@@ -129,6 +145,8 @@ def entity(reference: str) -> str | None:
 @lru_cache(maxsize=512)
 def autolink(inner: str) -> tuple[str, str] | None:
     """Return text and target of what stands between ``<`` and ``>`` when it is an address."""
+    if _TOKEN.fullmatch(inner) is not None:
+        return None
     from markdown_it.rules_inline.autolink import AUTOLINK_RE, EMAIL_RE
 
     if AUTOLINK_RE.search(inner) is not None:

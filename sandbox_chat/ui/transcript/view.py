@@ -227,14 +227,17 @@ class TranscriptView(TranscriptPointer, can_focus=True):
         self._marks.link = links[place % len(links)]
         self._paint()
 
+    @property
+    def last_answer(self) -> Block | None:
+        """The answer that came last."""
+        return next((b for b in reversed(self.transcript.blocks) if b.kind == "answer" and b.visible), None)
+
     def action_copy(self) -> None:
         """Copy what is selected, else the item under the cursor, else the last answer."""
         text = self.selected_text
         block = self.selected
         if not text and block is None:
-            block = next(
-                (b for b in reversed(self.transcript.blocks) if b.kind == "answer" and b.visible), None
-            )
+            block = self.last_answer
         text = text or (block.text if block is not None else "")
         if text:
             from sandbox_chat.ui.outside import copy_text

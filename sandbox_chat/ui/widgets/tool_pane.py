@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sandbox_chat.events import ImageContent
     from sandbox_chat.ui.transcript.cells import Row
 
-VIEWS = ("code", "output", "result", "table", "image", "raw")
+VIEWS = ("code", "output", "result", "calls", "table", "image", "raw")
 
 HIGHLIGHT_AT_ONCE = 2_000
 """Characters of code that are coloured at once; longer code is shown plain and coloured by a thread."""
@@ -112,7 +112,10 @@ class ToolPane(Vertical):
         """Lay out list, views and text."""
         yield Header(tr("cards.pane_title"), id="tool-header")
         yield ToolList(self.state, self._clock, id="tool-list")
-        yield TabRow([(view, tr(f"cards.view_{view}")) for view in VIEWS if view != "table"], id="tool-views")
+        yield TabRow(
+            [(view, tr(f"cards.view_{view}")) for view in VIEWS if view not in ("table", "calls")],
+            id="tool-views",
+        )
         yield TextView(id="tool-text")
 
     def on_mount(self) -> None:
@@ -173,7 +176,7 @@ class ToolPane(Vertical):
         self.query_one(ToolList).action_step(by)
 
     def show_view(self, view: str) -> None:
-        """Show one of the views: code, output, result, table, image, raw."""
+        """Show one of the views: code, output, result, calls, table, image, raw."""
         self.view = view
         self._view_chosen = True
         self._draw()
@@ -194,7 +197,7 @@ class ToolPane(Vertical):
         tool = self.call
         if tool is None:
             return
-        if self.view == "table" and not tool.tables:
+        if (self.view == "table" and not tool.tables) or (self.view == "calls" and not tool.nested):
             self.view = "result"
         self._draw_tabs(tool)
         drawn = (tool.id, self.view, tool.revision)
@@ -224,7 +227,8 @@ class ToolPane(Vertical):
             "image": not tool.images,
         }
         views.dim = frozenset(view for view, is_missing in missing.items() if is_missing)
-        labels = {view: tr(f"cards.view_{view}") for view in VIEWS if view != "table" or tool.tables}
+        there = {"table": bool(tool.tables), "calls": bool(tool.nested)}
+        labels = {view: tr(f"cards.view_{view}") for view in VIEWS if there.get(view, True)}
         if tool.server:
             labels["code"] = tr("cards.view_arguments")
         if (count := len(tool.images)) > 1:
@@ -239,6 +243,8 @@ class ToolPane(Vertical):
             self._draw_coloured(text, tool, same=same)
         else:
             lines = call_views.result_lines(tool) if self.view == "result" else []
+            if self.view == "calls":
+                lines = call_views.nested_lines(tool)
             if self.view == "table":
                 lines = call_views.table_lines(tool, self._text_width(text))
             self._show(text, lines, same=same)

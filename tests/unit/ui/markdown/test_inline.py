@@ -262,3 +262,12 @@ def test_long_runs_of_marks_are_read_in_reasonable_steps(hostile: str) -> None:
         growing.update(text[:end], closed=False)
     growing.update(text, closed=True)
     assert growing.plain
+
+
+@pytest.mark.parametrize("token", ["<EMAIL:k3f7qz27ab>", "<IP:abcdefghij>", "<CN_ID:2345672345>"])
+def test_tokens_of_personal_data_are_no_addresses(token: str) -> None:
+    text = f"to {token}, and [x *{token}*](https://a.example)"
+    for runs in (inline_runs(text), runs_of(reference_nodes(text))):
+        assert "".join(run.text for run in runs) == f"to {token}, and x {token}"
+        assert {run.href for run in runs} == {"", "https://a.example"}
+    assert "".join(run.text for run in inline_runs("<mailto:ann@example.org>")) == "mailto:ann@example.org"
