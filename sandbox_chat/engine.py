@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sandbox_chat import logs
+from sandbox_chat.engine_code import KeptValues, make_bridge, make_privacy
 from sandbox_chat.engine_code import check as check_code_mode
-from sandbox_chat.engine_code import make_bridge, make_privacy
 from sandbox_chat.engine_commands import Commands
 from sandbox_chat.engine_endpoint import DEMO_MODEL, check_model, endpoint_of, start_demo
 from sandbox_chat.engine_past import Past
@@ -119,6 +119,7 @@ class Engine(Commands):
             if resume
             else Journal.create(root, self.session_id)
         )
+        self._values = KeptValues(settings, self.privacy, self._journal.folder, self.emit)
         self._seq = self._journal.last_seq
         self._said_problem = ""
         self._sandbox_starting = False
@@ -214,6 +215,7 @@ class Engine(Commands):
                     ends.callback(self._temporary_home.remove)
                 ends.callback(self._journal.close)
                 ends.callback(self.emit, SessionFinished())
+                ends.callback(self._values.keep)
                 ends.callback(self._give_up_unsent)
                 if self._demo is not None:
                     ends.callback(self._demo.close)
@@ -247,6 +249,7 @@ class Engine(Commands):
         self.emit(Status(component="agent", state="connecting"))
         for warning in self._warnings:
             self.emit(Notice(level="warning", text=clean(warning)))
+        await self._values.bring()
         endpoint = await self._endpoint()
         self._servers = make_servers(self._server_configs, self.settings, self._worker, self.emit)
         session = self._session = self._make_session(endpoint)
@@ -427,6 +430,8 @@ class Engine(Commands):
             logs.note(stamped)
             self._journal.append(stamped)
             self._show(stamped)
+            if self._values.wants(event):
+                self._command(lambda: self._keep_task(asyncio.ensure_future(self._values.keep_aside())))
             problem = self._journal.problem
             if problem != self._said_problem:
                 self._said_problem = problem

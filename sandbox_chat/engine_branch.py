@@ -9,6 +9,7 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from sandbox_chat.engine_code import VAULT
 from sandbox_chat.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -48,7 +49,22 @@ def branch(
                 thread.submit(asyncio.run, copying).result()
         except OSError as error:
             log.warning("the agent's record is not copied: %s", error.strerror)
+    _copy_values(settings, session_id, made.session_id)
     return made.session_id
+
+
+def _copy_values(settings: Settings, source: str, target: str) -> None:
+    """Take along what the tokens of personal data stand for, where that is kept: it is encrypted, and stays so."""
+    root = settings.data_path / "sessions"
+    try:
+        data = (root / source / VAULT).read_bytes()
+        fd = os.open(root / target / VAULT, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        log.warning("the kept vault is not copied: %s", error.strerror)
 
 
 def agent_config(settings: Settings) -> Path:

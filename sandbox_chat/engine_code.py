@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sandbox_chat.events import ImageContent, Sink
+from sandbox_chat.events import Event, ImageContent, Notice, Sink, ToolFinished, TurnFinished, TurnStarted
 from sandbox_chat.settings import ConfigError, Settings
+from sandbox_chat.text import clean
 
 if TYPE_CHECKING:
     from sandbox_chat.bridge.server import CodeBridge
     from sandbox_chat.mcp.host import Servers
     from sandbox_chat.tools.context import Ask
     from sandbox_chat.tools.privacy import Privacy
+    from sandbox_chat.vault.keeping import Keeper
+
+VAULT = "vault"
+"""File in the session's folder that holds what its tokens stand for, encrypted, where the user asks for that."""
+LEFT = "It is left as it is; tokens of earlier runs stay tokens, and new ones are kept in memory only."
+KEPT_AFTER = (TurnStarted, ToolFinished, TurnFinished)
+"""Events that may bring new personal data along."""
+SHORTEST = 12
+"""Signs of a passphrase."""
 
 
 def check(settings: Settings, servers: Sequence[str]) -> None:
@@ -38,10 +49,51 @@ def make_privacy(settings: Settings) -> Privacy | None:
     """Return the vault of a new session, ``None`` when nothing is to be hidden. Raises ``ConfigError``."""
     if not settings.hides_personal_data:
         return None
+    if settings.pii_keep and len(settings.pii_passphrase.reveal()) < SHORTEST:
+        raise ConfigError(
+            f"pii_keep needs a passphrase of {SHORTEST} signs or more: set SANDBOX_CHAT_PII_PASSPHRASE in the environment, "
+            "or pii_passphrase in config.toml, or switch pii_keep off."
+        )
     from sandbox_chat.tools.privacy import Privacy
     from sandbox_chat.vault import Vault
 
     return Privacy(Vault(settings))
+
+
+class KeptValues:
+    """What the tokens of a session stand for, kept in its folder where the user asks for that; else it does nothing."""
+
+    def __init__(self, settings: Settings, privacy: Privacy | None, folder: Path, emit: Sink) -> None:
+        self._emit = emit
+        self._keeper: Keeper | None = None
+        if privacy is not None and settings.pii_keep:
+            from sandbox_chat.vault.keeping import Keeper
+
+            self._keeper = Keeper(privacy.vault, folder / VAULT, settings.pii_passphrase)
+
+    async def bring(self) -> None:
+        """Take in what the tokens of earlier runs stand for; what is wrong with it is told."""
+        if self._keeper is None:
+            return
+        from sandbox_chat.vault.keeping import CannotOpen
+
+        try:
+            await asyncio.to_thread(self._keeper.load)
+        except CannotOpen as error:
+            self._emit(Notice(level="warning", text=clean(f"{error} {LEFT}")))
+
+    def wants(self, event: Event) -> bool:
+        """Whether there may be something new to keep after an event."""
+        return self._keeper is not None and isinstance(event, KEPT_AFTER)
+
+    def keep(self) -> None:
+        """Keep what is new; a failure is told. Blocking."""
+        if self._keeper is not None and (problem := self._keeper.save()):
+            self._emit(Notice(level="warning", text=clean(problem)))
+
+    async def keep_aside(self) -> None:
+        """The same, without blocking the loop."""
+        await asyncio.to_thread(self.keep)
 
 
 def make_bridge(

@@ -127,7 +127,7 @@ class Commands:
     def compact(self, wish: str = "") -> str:
         """Replace what the agent remembers by a summary; ``wish``: what matters in it. Returns the id of its turn."""
         turn_id = uuid.uuid4().hex[:12]
-        self._command(lambda: self._spawn(lambda session: session.compact(turn_id, wish)))
+        self._command(lambda: self._spawn(lambda session: session.compact(turn_id, self._own_words(wish))))
         return turn_id
 
     def set_budget(self, limit: float) -> None:
@@ -179,14 +179,19 @@ class Commands:
         with self._lock:
             if self._session is None or self._unsent.pop(turn_id, None) is None:
                 return
-        self._spawn(lambda session: (session.steer if steer else session.send)(turn_id, prompt))
+        words = self._own_words(prompt)
+        self._spawn(lambda session: (session.steer if steer else session.send)(turn_id, words))
+
+    def _own_words(self, text: str) -> str:
+        """Return what the user wrote as it is sent and recorded: without personal data, if they wish that."""
+        return self.privacy.prompt(text) if self.privacy is not None and self.settings.pii_prompt else text
 
     def _give_up_unsent(self) -> None:
         """Tell the end of prompts that the session never got: they are in the record and can be sent again."""
         with self._lock:
             unsent, self._unsent = self._unsent, {}
         for turn_id, prompt in unsent.items():
-            self.emit(TurnStarted(turn_id=turn_id, prompt=clean(prompt)))
+            self.emit(TurnStarted(turn_id=turn_id, prompt=clean(self._own_words(prompt))))
             self.emit(
                 TurnFinished(
                     turn_id=turn_id,

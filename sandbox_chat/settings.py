@@ -506,6 +506,17 @@ class Settings:
         "What finds personal data: builtin, or presidio with it (pip install 'sandbox-chat[pii]'; slow, finds names too).",
     )
     pii_prompt: bool = _tools(False, values.flag, "Replace personal data in your own prompts too.")
+    pii_keep: bool = _tools(
+        False,
+        values.flag,
+        "Keep what the tokens stand for with the session, encrypted with pii_passphrase, so that a resumed session knows it; else it is gone with the program.",
+    )
+    pii_passphrase: Secret = _tools(
+        Secret(""),
+        values.secret,
+        "Passphrase of what pii_keep keeps, 12 signs or more. It cannot be recovered. Not taken from .env: set it in the environment or in config.toml.",
+        own=True,
+    )
     pii_reveal: tuple[str, ...] = _tools(
         (),
         values.words,

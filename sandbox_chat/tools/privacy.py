@@ -40,6 +40,10 @@ class Privacy:
             log.warning("personal data was on its way to the model: %s, %s", finding.kind, finding.how)
         return found
 
+    def prompt(self, text: str) -> str:
+        """Return what the user wrote without personal data."""
+        return self.vault.hide(text)
+
     def stream(self) -> tuple[Callable[[str], str], Callable[[], str]]:
         """Return what takes pieces of live output and gives those that may be shown, and what gives the rest at the end."""
         stream = self.vault.stream()

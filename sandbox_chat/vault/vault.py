@@ -155,9 +155,12 @@ class Vault:
         """Take values in that ``export_encrypted`` gave. Raises ``keeping.CannotOpen``."""
         from sandbox_chat.vault.keeping import unseal
 
-        found = unseal(data, passphrase)
+        self.take(unseal(data, passphrase))
+
+    def take(self, values: Mapping[str, str]) -> None:
+        """Take values in, by their tokens; what is no token, or is known already, is left out."""
         with self._lock:
-            for token, value in found.items():
+            for token, value in values.items():
                 if TOKEN.fullmatch(token) and value not in self._tokens and token not in self._values:
                     self._tokens[value], self._values[token] = token, value
                     self._disguises.add(value, token)

@@ -27,6 +27,7 @@ HEAD = """\
 # Never commit a .env file that holds a key.
 """
 PLACEHOLDERS = {
+    "SANDBOX_CHAT_PII_PASSPHRASE": "…",
     "SANDBOX_CHAT_CODE_MODE_POLICY": "git=read-only,time=free",
     "SANDBOX_CHAT_PII_PATTERNS": '[{"name": "STAFF", "regex": "E-[0-9]{6}"}]',
     "SANDBOX_CHAT_PII_REVEAL": "mail/send/to",
