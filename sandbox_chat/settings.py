@@ -247,7 +247,7 @@ class Settings:
     sandbox_workspace: Path | None = _sandbox(
         None,
         values.path,
-        "Folder of this machine that code may read and write as /workspace; none when empty (local, Docker).",
+        "Folder of this machine that code may read and write as /workspace, and that stays (local, Docker); when empty, /workspace is a new folder in each sandbox and gone with it.",
         own=True,
     )
     sandbox_warm: bool = _sandbox(

@@ -30,6 +30,7 @@ Never plt.show() and forget. The user sees each picture in the chat, so do not d
 _NETWORK = "The internet is reachable from it."
 _NO_NETWORK = "It has no network: nothing can be downloaded or installed."
 _WORKSPACE = "- /workspace is a folder of the user's that code may read and write; change nothing there unless the user asks for it."
+_OWN_WORKSPACE = "- /workspace is empty at the start of a session and gone at its end."
 _CODE_MODE = """\
 The user's MCP tools on their own computer are called by your code in run_code, not by you. Only what your code prints comes \
 back to you: fetch, filter and join there, and print little. Find tools first, in code:
@@ -76,6 +77,8 @@ def system_prompt(
     parts = [intro, _TOOLS.format(place=place, network=network, seconds=settings.run_timeout)]
     if settings.sandbox_workspace is not None and settings.sandbox in ("local", "docker"):
         parts[-1] += "\n" + _WORKSPACE
+    elif settings.code_mode != "off" and settings.sandbox in ("local", "docker"):
+        parts[-1] += "\n" + _OWN_WORKSPACE
     if settings.code_mode != "off":
         parts.append(_CODE_MODE)
     if private:

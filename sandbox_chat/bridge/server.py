@@ -178,7 +178,7 @@ class CodeBridge:
                     return await self._call(run, request)
                 case "list" | "search" | "details" | "server":
                     return await self._find(request)
-                case "skills" | "skill" | "draft" if self._shelf is not None:
+                case "skills" | "skill" | "skill_text" | "draft" if self._shelf is not None:
                     return await self._shelf.answer(request, run.call_id)
             self._refuse("a request that is none")
             return _failure("failed", "The host does not know this request.")
@@ -242,7 +242,7 @@ class CodeBridge:
         if not isinstance(arguments, dict):
             return _failure("arguments", "The arguments must be a dict.")
         if timeout is not None and (
-            not isinstance(timeout, int | float) or isinstance(timeout, bool) or timeout <= 0
+            not isinstance(timeout, int | float) or isinstance(timeout, bool) or not timeout > 0  # NaN
         ):
             return _failure("arguments", "timeout must be a number of seconds above 0.")
         tools = await self._tools()
@@ -338,7 +338,7 @@ class CodeBridge:
         return {"ok": True, **await self._without(answer, tool.server, strict=bool(shows))}
 
     def _limit(self, timeout: float | None) -> float | None:
-        return min(float(timeout), self._settings.mcp_call_timeout) if timeout is not None else None
+        return float(min(timeout, self._settings.mcp_call_timeout)) if timeout is not None else None
 
     async def _hidden(self, text: str, *, strict: bool) -> str:
         return await self._private.safe(text, strict=strict) if self._private is not None else text

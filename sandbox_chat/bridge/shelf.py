@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from typing import Any
 
+from sandbox_chat.bridge import values
 from sandbox_chat.events import Notice, Sink
 from sandbox_chat.skills import SkillError, Store
+from sandbox_chat.skills.skill import Skill
+
+log = logging.getLogger(__name__)
 
 DRAFT = (
     "The agent handed in a draft of the skill {name}. It can be used once you have looked at it and promoted it: "
@@ -28,16 +33,19 @@ class Shelf:
         self._drafts = 0
 
     async def answer(self, request: Mapping[str, Any], call_id: str) -> dict[str, Any]:
-        """Answer one of the requests ``skills``, ``skill`` and ``draft``."""
+        """Answer one of the requests ``skills``, ``skill``, ``skill_text`` and ``draft``."""
         try:
             match request["op"]:
                 case "skills":
                     return await self._listed(request)
                 case "skill":
                     return await asyncio.to_thread(self._source, str(request.get("name")))
+                case "skill_text":
+                    return await asyncio.to_thread(self._text, request)
                 case _:
                     return await self._draft(request, call_id)
         except SkillError as problem:
+            log.warning("code mode refused (%s): %s", call_id, values.short(str(problem)))
             return {"ok": False, "kind": "denied", "text": str(problem)}
 
     async def _listed(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,12 +54,16 @@ class Shelf:
             lambda: self._store.search(str(query)) if query else self._store.skills()
         )
         ready = [skill for skill in found if skill.state == "ready"]
-        return {"ok": True, "value": [{"name": each.name, "about": each.first_line} for each in ready]}
+        return {"ok": True, "value": [_row(each) for each in ready]}
 
     def _source(self, name: str) -> dict[str, Any]:
         source = self._store.source(name)
         version = next((each.version for each in self._store.skills() if each.name == name), 0)
         return {"ok": True, "value": {"source": source, "version": version}}
+
+    def _text(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        file = request.get("file")
+        return {"ok": True, "value": self._store.text(str(request.get("name")), str(file) if file else "")}
 
     async def _draft(self, request: Mapping[str, Any], call_id: str) -> dict[str, Any]:
         name, code, description = (request.get(key) for key in ("name", "code", "description"))
@@ -72,3 +84,7 @@ class Shelf:
         self._drafts += 1
         self._emit(Notice(level="info", text=DRAFT.format(name=draft.name)))
         return {"ok": True, "value": SAVED.format(name=draft.name)}
+
+
+def _row(skill: Skill) -> dict[str, Any]:
+    return {"name": skill.name, "about": skill.first_line, "importable": f"{skill.name}.py" in skill.files}

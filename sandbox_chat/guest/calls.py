@@ -179,10 +179,10 @@ def functions(host: Host) -> dict[str, Any]:
         __tracebackhide__ = True
         return host.ask("skills", query=query)
 
-    def read_skill(name: str) -> Any:
-        """Return the code of a skill."""
+    def read_skill(name: str, file: str | None = None) -> Any:
+        """Return the code of a skill, the text of one that is no code, or one of its other files."""
         __tracebackhide__ = True
-        return host.ask("skill", name=name)["source"]
+        return host.ask("skill_text", name=name, file=file)
 
     def save_skill(name: str, code: str, description: str) -> Any:
         """Hand in code that worked as a draft of a skill. It can be imported once the user has promoted it."""

@@ -96,6 +96,8 @@ def settle(room: dict[str, Any]) -> None:
         os.close(os.open(f"{home}/{name}", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
         _mount(f"/proc/self/fd/{fd}", f"{home}/{name}", None, _BIND)
         os.close(fd)
+    if os.path.islink("/workspace"):  # noqa: PTH114 - else it is a folder of the user's
+        os.mkdir(os.readlink("/workspace"), 0o700)  # noqa: PTH102, PTH115
     _mount("proc", "/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
     _write("/proc/sys/user/max_user_namespaces", "0")
     _mount("/proc/sys", "/proc/sys", None, _BIND)

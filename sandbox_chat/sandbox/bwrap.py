@@ -15,7 +15,9 @@ USER_ID = 1000
 """User and group id inside. Outside it is an ordinary user's."""
 HOME = "/home/user"
 WORKSPACE = "/workspace"
-"""Where a shared folder of this machine is, if the user asked for one."""
+"""Where a shared folder of this machine is, if the user asked for one; else an empty folder of the sandbox's own."""
+OWN_WORKSPACE = "/tmp/workspace"  # noqa: S108 - inside
+"""Where that is really: within the room of ``/tmp``."""
 HOME_MB = 256
 """Room in the home folder: caches of libraries, nothing that is wanted later."""
 SHARED_MB = 256
@@ -95,6 +97,8 @@ class Plan:
             args += ["--ro-bind", source, bind.target]
         if self.workspace is not None:
             args += ["--bind", sources[len(self.binds)], WORKSPACE]
+        else:
+            args += ["--perms", "0700", "--dir", OWN_WORKSPACE, "--symlink", OWN_WORKSPACE, WORKSPACE]
         return [*args, "--remount-ro", "/", "--chdir", "/tmp"]  # noqa: S108
 
 

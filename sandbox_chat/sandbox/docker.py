@@ -266,7 +266,9 @@ def arguments(settings: Settings, name: str, session_id: str, *, podman: bool = 
         args += ["--ulimit", "nproc=4096:4096"]
     if settings.sandbox_cpus:
         args += ["--cpus", f"{settings.sandbox_cpus:g}"]
-    if folder is not None:
+    if folder is None:
+        args += ["--tmpfs", f"{bwrap.WORKSPACE}:{room},{whose},size={settings.sandbox_disk_mb}m"]
+    else:
         args += ["--mount", f"type=bind,{_field(f'source={folder}')},target={bwrap.WORKSPACE}"]
     for key, value in marks(session_id, "").items():
         args += ["--label", f"{key}={value}"]

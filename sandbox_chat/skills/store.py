@@ -68,7 +68,29 @@ class Store:
         return [each for _, _, each in sorted(rated, key=lambda row: row[:2])]
 
     def source(self, name: str) -> str:
-        """Return the code of a skill that is as it was promoted: what was checked is what is given.
+        """Return the code of a skill that is as it was promoted. Raises ``SkillError``."""
+        code = self.promoted(name).get(f"{name}.py")
+        if code is None:
+            raise SkillError(f"The skill {name} is a text and no code: it cannot be imported.")
+        return code.decode("utf-8", "replace")
+
+    def text(self, name: str, file: str = "") -> str:
+        """Return a file of a skill that is as it was promoted: its code when none is named, or its ``SKILL.md`` where it is no code.
+
+        Raises ``SkillError``.
+        """
+        files = self.promoted(name)
+        if not file:
+            file = f"{name}.py" if f"{name}.py" in files else MANIFEST
+        if file not in files:
+            there = ", ".join(sorted(files))
+            raise SkillError(
+                f"The skill {name} has no file {clean_line(file, 100)}; it has {bound(there, 1000)}."
+            )
+        return files[file].decode("utf-8", "replace")
+
+    def promoted(self, name: str) -> Mapping[str, bytes]:
+        """Return the files of a skill that is as it was promoted: what was checked is what is given.
 
         Raises ``SkillError``.
         """
@@ -88,10 +110,7 @@ class Store:
             raise SkillError(
                 f"The skill {name} was changed after the user had promoted it. The user must promote it again."
             )
-        code = files.get(f"{name}.py")
-        if code is None:
-            raise SkillError(f"The skill {name} is a text and no code: it cannot be imported.")
-        return code.decode("utf-8", "replace")
+        return files
 
     def listing(self) -> str:
         """Return name and first line of each skill that is ready, a line each."""

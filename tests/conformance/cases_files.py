@@ -261,3 +261,25 @@ async def the_tools_work(ground: Ground) -> None:
     seen = await tools.call("read_image", path="/tmp/t/red.png")
     assert not seen.is_error
     assert len(seen.model) == 2
+
+
+CLOUD_WORKSPACE = "the ordinary user of a cloud's sandbox cannot make a folder at /; its /tmp is as new as it"
+
+
+@case("Files", not_there={"e2b": CLOUD_WORKSPACE})
+async def workspace_is_new_in_each_sandbox(ground: Ground) -> None:
+    """`/workspace` is empty at first, can be written, lives as long as the sandbox, and is gone with it."""
+    empty = "import os\nsorted(os.listdir('/workspace'))"
+    assert await ground.result(empty) == "[]"
+    assert await ground.result("open('/workspace/kept.txt', 'w').write('x' * 10)") == "10"
+    assert await ground.result("import os\nos.chdir('/workspace')\nopen('kept.txt').read()") == repr("x" * 10)
+    assert (
+        await Tools(ground.settings, ground.folder, sandbox=ground.worker).call(
+            "read_file", path="/workspace/kept.txt"
+        )
+    ).text.strip() == "x" * 10
+    assert await ground.result("import os\noct(os.stat('/workspace').st_mode & 0o7000)") == repr("0o0")
+    await ground.place.kill_behind(ground.worker)
+    done = await ground.run(empty)
+    assert done.fresh
+    assert done.result_text == "[]", done

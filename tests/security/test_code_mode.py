@@ -18,9 +18,11 @@ from support.coding import Coding, coding
 from support.mcp_host import Hosted, way
 
 from sandbox_chat.bridge.private import Private
+from sandbox_chat.bridge.shelf import Shelf
 from sandbox_chat.events import NestedFinished, NestedStarted, ServerChanged
 from sandbox_chat.mcp.base import ServerConfig
 from sandbox_chat.settings import Settings
+from sandbox_chat.skills import Store
 from sandbox_chat.vault import Vault
 
 MAIL = "ann.lee@example.com"
@@ -405,6 +407,71 @@ async def test_results_reach_the_sandbox_without_personal_data(tmp_path: Path) -
         (event,) = c.of(NestedStarted)
         assert MAIL not in repr(event.input)
         assert MAIL not in repr(c.of(NestedFinished)[0].content)
+
+
+def shelved(folder: Path) -> tuple[Store, dict[str, Any]]:
+    """A folder of skills, and what lets code use it."""
+    store = Store(folder / "skills")
+    return store, {"more": lambda _settings, host: {"shelf": Shelf(store, host.events.append, origin="here")}}
+
+
+USE = """
+try:
+    from skills import double
+    print("loaded", double.double(2))
+except ImportError as error:
+    print("refused", error)
+try:
+    print(__import__("tools").read_skill("double"))
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+async def test_a_draft_used_before_promotion(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store, more = shelved(tmp_path)
+    async with coding(tmp_path, way("good"), **more) as c:
+        said = await c.said(
+            "save_skill('double', 'def double(x):\\n    return 2 * x\\n', 'Doubles a number.')\n" + USE
+        )
+        assert said.count("is a draft: the user has not promoted it") == 2, said
+        assert "loaded" not in said
+        assert "is a draft" in refusals(caplog)
+        store.promote("double", expected=store.draft("double").digest)
+        assert "loaded 4" in await c.said(USE)
+
+
+async def test_a_skill_changed_after_promotion(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store, more = shelved(tmp_path)
+    draft = store.save_draft("double", "def double(x):\n    return 2 * x\n", "Doubles.", origin="")
+    store.promote("double", expected=draft.digest)
+    (store.folder / "double" / "double.py").write_text("def double(x):\n    return 'owned'\n")
+    async with coding(tmp_path, way("good"), **more) as c:
+        said = await c.said(USE)
+        assert said.count("was changed after the user had promoted it") == 2, said
+        assert "loaded" not in said
+        assert "owned" not in said
+        assert "is not as it was promoted" in refusals(caplog)
+
+
+@pytest.mark.parametrize(
+    "name", ["../double", "/etc/passwd", ".drafts/double", "double/../../x", "a\\0b", "Double"]
+)
+async def test_names_that_lead_elsewhere(name: str, tmp_path: Path) -> None:
+    store, more = shelved(tmp_path)
+    store.save_draft("double", "SECRET = 1\n", "Doubles.", origin="")
+    async with coding(tmp_path, way("good"), **more) as c:
+        code = f"""
+import tools
+for call in (lambda: tools.read_skill({name!r}), lambda: tools.read_skill("double", {name!r}), lambda: __import__("skills." + {name!r})):
+    try:
+        print("got", call())
+    except BaseException as error:
+        print(type(error).__name__)
+"""
+        said = await c.said(code)
+        assert "got" not in said
+        assert len(said.split()) == 3
 
 
 def test_this_program_opens_no_port() -> None:

@@ -245,3 +245,25 @@ def test_a_folder_that_cannot_be_used(tmp_path: Path) -> None:
     assert store.skills() == []
     with pytest.raises(SkillError, match="SANDBOX_CHAT_SKILLS_DIR"):
         store.save_draft("double", CODE, "Doubles.", origin="")
+
+
+def test_files_of_a_skill_are_given_as_they_were_promoted(store: Store) -> None:
+    store.add(
+        "notes",
+        {"SKILL.md": b"---\nname: notes\ndescription: How we write.\n---\nShort.\n", "more.md": b"More."},
+    )
+    with pytest.raises(SkillError, match="not promoted"):
+        store.text("notes")
+    (skill,) = store.skills()
+    store.promote("notes", expected=skill.digest)
+    assert store.text("notes").endswith("Short.\n")
+    assert store.text("notes", "more.md") == "More."
+    with pytest.raises(SkillError, match=r"no file \.\./x; it has SKILL\.md, more\.md"):
+        store.text("notes", "../x")
+    with pytest.raises(SkillError, match="is a text and no code"):
+        store.source("notes")
+    promoted(store)
+    assert store.text("double") == CODE
+    (store.folder / "notes" / "more.md").write_text("Else.")
+    with pytest.raises(SkillError, match="was changed after"):
+        store.text("notes", "more.md")

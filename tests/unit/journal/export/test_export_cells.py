@@ -316,7 +316,7 @@ def test_files_are_named_in_the_first_cell(tmp_path: Path) -> None:
     assert "`n.txt` (2 bytes): was written with a tool; a cell writes it again" in about
     assert "m.txt" not in about
     assert "`/tmp/o.png`: was downloaded" in about
-    assert "`/workspace`: was a folder of the user’s" in about
+    assert "`/workspace`: was the session’s own folder, or one of the user’s" in about
     assert '"/tmp/attached/d.csv"' in cells["set-up"].source
 
 
