@@ -49,6 +49,11 @@ def make_privacy(settings: Settings) -> Privacy | None:
     """Return the vault of a new session, ``None`` when nothing is to be hidden. Raises ``ConfigError``."""
     if not settings.hides_personal_data:
         return None
+    if settings.local_tools:
+        raise ConfigError(
+            "What the local tools read goes to the model as it is, and personal data is to be hidden from it: leave "
+            "SANDBOX_CHAT_LOCAL_TOOLS empty (/attach puts files into the sandbox), or set pii to off."
+        )
     if settings.pii_keep and len(settings.pii_passphrase.reveal()) < SHORTEST:
         raise ConfigError(
             f"pii_keep needs a passphrase of {SHORTEST} signs or more: set SANDBOX_CHAT_PII_PASSPHRASE in the environment, "

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import errno
 import logging
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox_chat.events import Stream
+from sandbox_chat.tools.context import Private
 
 log = logging.getLogger(__name__)
 
 SAME_NAME_LIMIT = 100
+HIDDEN_LIMIT = 1_000_000
+"""Bytes that are kept at most where personal data is looked for: that takes a second or two."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -25,6 +30,41 @@ class Kept:
     path: Path
     size: int
     total: int
+
+
+class HiddenOutput:
+    """Passes output on to a keeper without personal data, the first ``HIDDEN_LIMIT`` bytes of it. One thread at a time.
+
+    A character that is broken is replaced.
+    """
+
+    def __init__(self, keeper: OutputKeeper, private: Private) -> None:
+        self._keeper = keeper
+        self._private = private
+        self._streams: dict[
+            Stream, tuple[codecs.IncrementalDecoder, Callable[[str], str], Callable[[], str]]
+        ] = {}
+        self._taken = 0
+
+    def take(self, stream: Stream, data: bytes) -> None:
+        """Take a piece of output; what is beyond the limit is only counted. The worker's thread only."""
+        if self._taken > HIDDEN_LIMIT:
+            self._keeper.count(len(data))
+            return
+        self._taken += len(data)
+        if stream not in self._streams:
+            fresh: codecs.IncrementalDecoder = codecs.getincrementaldecoder("utf-8")("replace")
+            self._streams[stream] = (fresh, *self._private.stream())
+        decoder, feed, _ = self._streams[stream]
+        if text := feed(decoder.decode(data)):
+            self._keeper.take(stream, text.encode("utf-8", "replace"))
+
+    def close(self) -> None:
+        """Pass on what was held back. Any number of times."""
+        streams, self._streams = self._streams, {}
+        for stream, (decoder, feed, rest) in streams.items():
+            if text := feed(decoder.decode(b"", True)) + rest():
+                self._keeper.take(stream, text.encode("utf-8", "replace"))
 
 
 class OutputKeeper:
@@ -74,6 +114,10 @@ class OutputKeeper:
             log.warning("the output of a run could not be kept: %s", error.strerror)
             self.problem = error.strerror or type(error).__name__
             self._fail()
+
+    def count(self, size: int) -> None:
+        """Know of output that is not to be kept."""
+        self._total += size
 
     def close(self) -> Kept | None:
         """Close the file and return where it is; ``None`` when there is none. When the run is over."""

@@ -15,7 +15,7 @@ from sandbox_chat.sandbox.base import Execution
 from sandbox_chat.text import bound, bound_tail, clean, from_output
 from sandbox_chat.tools.context import ImageBlock, TextBlock, ToolContext, ToolOutcome
 from sandbox_chat.tools.images import ImageError, for_model, probe
-from sandbox_chat.tools.keeper import Kept, OutputKeeper
+from sandbox_chat.tools.keeper import HIDDEN_LIMIT, HiddenOutput, Kept, OutputKeeper
 from sandbox_chat.tools.live import LiveOutput
 from sandbox_chat.tools.rich import rich_contents
 
@@ -48,6 +48,8 @@ async def run_code(context: ToolContext, call_id: str, arguments: dict[str, Any]
         private=context.private,
     )
     keeper = _keeper(context, call_id)
+    hidden = HiddenOutput(keeper, context.private) if keeper and context.private else None
+    raw = hidden.take if hidden is not None else keeper.take if keeper is not None else None
     kept: Kept | None = None
     code_mode = context.code_mode
     try:
@@ -57,16 +59,20 @@ async def run_code(context: ToolContext, call_id: str, arguments: dict[str, Any]
                 timeout=float(timeout),
                 on_output=live.feed,
                 on_late=context.news.late_sink(call_id),
-                on_raw=keeper.take if keeper is not None else None,
+                on_raw=raw,
                 bridge=bridge,
             )
     except asyncio.CancelledError:
         live.close()
+        if hidden is not None:
+            hidden.close()
         if words := _kept_words(keeper):  # a call that is stopped has no answer to say it in
             context.output(call_id, "stdout", Piece(f"\n[{words}]\n"), False)
         raise
     finally:
         live.close()
+        if hidden is not None:
+            hidden.close()
         kept = keeper.close() if keeper is not None else None
     if execution.fresh:
         await context.before()  # what the user had put into the lost sandbox is put back at once
@@ -98,6 +104,8 @@ def _keeper(context: ToolContext, call_id: str) -> OutputKeeper | None:
     if context.output_dir is None or not settings.output_keep_mb:
         return None
     limit = settings.output_keep_mb * 1_000_000
+    if context.private is not None:
+        limit = min(limit, HIDDEN_LIMIT)
     return OutputKeeper(context.output_dir, call_id, spare=settings.text_limit, limit=limit)
 
 

@@ -49,6 +49,8 @@ _NO_DOMAINS = frozenset(
         "js",
         "ts",
         "txt",
+        "csv",
+        "pdf",
         "png",
         "jpg",
         "svg",
@@ -62,6 +64,10 @@ _NO_DOMAINS = frozenset(
         "java",
     ]
 )
+_OF_PEOPLE = frozenset(
+    ["com", "org", "net", "edu", "gov", "cn", "de", "uk", "fr", "jp", "eu", "us", "io", "info", "me"]
+)
+"""Ends of domains that are not the ends of files too."""
 _URL_BEFORE = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/@\"'<>]{0,200}$", re.IGNORECASE)
 
 
@@ -71,11 +77,17 @@ def emails(text: str) -> Iterator[Span]:
         return
     for match in _EMAIL.finditer(text):
         name, _, domain = match.group().partition("@")
-        if name.lower() in _NO_PEOPLE or domain.rpartition(".")[2].lower() in _NO_DOMAINS or ".." in name:
+        end = match.end()
+        first, _, last = domain.rpartition(".")
+        if last.lower() in _NO_DOMAINS and first.rpartition(".")[2].lower() in _OF_PEOPLE and "." in first:
+            end -= len(last) + 1  # the name of a file that begins with an address
+        elif last.lower() in _NO_DOMAINS:
+            continue
+        if name.lower() in _NO_PEOPLE or ".." in name:
             continue
         if _URL_BEFORE.search(text, max(0, match.start() - 220), match.start()):
             continue
-        yield Span(match.start(), match.end(), "EMAIL")
+        yield Span(match.start(), end, "EMAIL")
 
 
 # --- IP addresses -------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ from support.toolbox import Tools
 
 from sandbox_chat.events import FileContent, TextContent
 from sandbox_chat.settings import Settings
-from sandbox_chat.tools.keeper import OutputKeeper
+from sandbox_chat.tools.context import ToolOutcome
+from sandbox_chat.tools.keeper import HiddenOutput, OutputKeeper
 
 
 @pytest.fixture
@@ -79,3 +81,50 @@ def test_a_disk_that_takes_nothing_costs_only_the_file(tmp_path: Path) -> None:
     for _ in range(5):
         keeper.take("stdout", b"data data")
     assert keeper.close() is None
+
+
+class Tokens:
+    """Hides one word, a line at a time."""
+
+    async def outcome(self, outcome: ToolOutcome) -> ToolOutcome:
+        return outcome
+
+    def stream(self) -> tuple[Callable[[str], str], Callable[[], str]]:
+        held: list[str] = []
+
+        def feed(text: str) -> str:
+            whole = "".join(held) + text
+            end = whole.rfind("\n") + 1
+            held[:] = [whole[end:]]
+            return whole[:end].replace("secret", "<S>")
+
+        return feed, lambda: held.pop().replace("secret", "<S>") if held else ""
+
+
+def test_output_is_kept_without_personal_data(tmp_path: Path) -> None:
+    keeper = OutputKeeper(tmp_path, "c", spare=5, limit=1000)
+    hidden = HiddenOutput(keeper, Tokens())
+    for piece in ("a sec", "ret\nand sec"):
+        hidden.take("stdout", piece.encode())
+    hidden.take("stderr", b"\xe4\xb8")
+    hidden.take("stderr", b"\xad secret \xff")
+    hidden.take("stdout", b"ret")
+    hidden.close()
+    hidden.close()
+    kept = keeper.close()
+    assert kept is not None
+    assert kept.path.read_text("utf-8") == "a <S>\nand <S>\u4e2d <S> \ufffd"
+
+
+def test_what_is_not_looked_at_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sandbox_chat.tools.keeper.HIDDEN_LIMIT", 50)
+    keeper = OutputKeeper(tmp_path, "c", spare=5, limit=10_000)
+    hidden = HiddenOutput(keeper, Tokens())
+    for _ in range(100):
+        hidden.take("stdout", b"secret\n" * 3)
+    hidden.close()
+    kept = keeper.close()
+    assert kept is not None
+    assert "secret" not in kept.path.read_text()
+    assert kept.size == 3 * 3 * len("<S>\n")
+    assert kept.total > 97 * 21
