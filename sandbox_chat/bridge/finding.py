@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sandbox_chat.guest.calls import python_name
+from sandbox_chat.guest.calls import arguments_of, python_name
 from sandbox_chat.mcp.base import ToolDefinition
 from sandbox_chat.text import clean_line
 
@@ -90,18 +90,14 @@ def first_line(tool: ToolDefinition) -> str:
 
 def signature(tool: ToolDefinition) -> str:
     """Return a tool's signature in Python, for messages."""
-    properties = tool.schema.get("properties")
-    if not isinstance(properties, Mapping):
-        return f"{python_name(tool.name)}()"
-    required = tool.schema.get("required")
-    needed = [name for name in required if name in properties] if isinstance(required, list) else []
+    properties, needed, names = arguments_of(dict(tool.schema))
     words = []
-    for name in [*needed, *(name for name in properties if name not in needed)]:
+    for written, name in names.items():
         about = properties[name]
         kind = about.get("type") if isinstance(about, Mapping) else None
         if isinstance(kind, list):
             kind = next((each for each in kind if each != "null"), None)
-        word = f"{python_name(str(name))}: {_KINDS.get(str(kind), 'Any')}"
+        word = f"{written}: {_KINDS.get(str(kind), 'Any')}"
         words.append(word if name in needed else f"{word} = …")
     return f"{python_name(tool.name)}({', '.join(words)})"
 

@@ -21,6 +21,7 @@ import socket
 import struct
 import sys
 import types
+import unicodedata
 from typing import Any, Callable, Iterable, Mapping, Sequence  # noqa: UP035 - Python 3.8 must read this
 
 HEADER = struct.Struct("!I")
@@ -236,16 +237,32 @@ UNSET = _Unset()
 
 
 def python_name(name: str, taken: Iterable[str] = ()) -> str:
-    """Return a name as it is written in Python: hyphens become underscores, keywords get one at their end."""
-    word = "".join(sign if sign.isalnum() or sign == "_" else "_" for sign in name) or "_"
-    if word[0].isdigit():
+    """Return a name as it is written in Python: hyphens become underscores, keywords and Python's own names get one at their end."""
+    name = unicodedata.normalize("NFKC", name)  # as Python reads what is written in code
+    word = "".join(sign if ("_" + sign).isidentifier() else "_" for sign in name) or "_"
+    if not word.isidentifier():
         word = "_" + word
-    if keyword.iskeyword(word):
+    if keyword.iskeyword(word) or (word.startswith("__") and word.endswith("__")):
         word += "_"
     unique, number = word, 2
     while unique in taken:
         unique, number = f"{word}_{number}", number + 1
     return unique
+
+
+def arguments_of(schema: Any) -> tuple[dict[str, Any], list[str], dict[str, str]]:
+    """Return what a schema says of a tool's arguments: each by its name, those that are needed, and the names of all by
+    those that they have in Python, in the order in which they are given there."""
+    found = schema if isinstance(schema, dict) else {}
+    properties, required = found.get("properties"), found.get("required")
+    properties = properties if isinstance(properties, dict) else {}
+    needed = [key for key in properties if isinstance(required, list) and key in required]
+    if isinstance(required, list):
+        needed.sort(key=required.index)
+    names: dict[str, str] = {}
+    for key in [*needed, *(key for key in properties if key not in needed)]:
+        names[python_name(key, [*names, "timeout", "more"])] = key
+    return properties, needed, names
 
 
 def stub(host: Host, tool: Mapping[str, Any], name: str) -> Callable[..., Any]:
@@ -254,11 +271,7 @@ def stub(host: Host, tool: Mapping[str, Any], name: str) -> Callable[..., Any]:
     ``tool`` holds ``name`` (the whole one), ``description`` and ``schema``.
     """
     schema = tool.get("schema") or {}
-    properties = schema.get("properties") or {}
-    required = [each for each in schema.get("required") or () if each in properties]
-    names: dict[str, str] = {}
-    for each in [*required, *(key for key in properties if key not in required)]:
-        names[python_name(str(each), [*names, "timeout", "more"])] = str(each)
+    properties, required, names = arguments_of(schema)
     usual = inspect.Parameter
     parameters = [
         usual(
