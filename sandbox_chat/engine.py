@@ -357,6 +357,7 @@ class Engine(Commands):
             save_picture=self._journal.save_picture,
             privacy=self.privacy,
             origin=self.session_id,
+            asks=self._asks,
         )
         return ChatSession(
             self.settings,

@@ -110,8 +110,10 @@ def make_bridge(
     save_picture: Callable[[bytes, str, int, int], ImageContent],
     privacy: Privacy | None,
     origin: str,
+    asks: bool = False,
 ) -> CodeBridge | None:
-    """Return code mode of a session, ``None`` when it is off. ``origin`` is the session's id. Raises ``ConfigError``."""
+    """Return code mode of a session, ``None`` when it is off. ``origin`` is the session's id; ``asks``: the face
+    answers questions that nobody waits for. Raises ``ConfigError``."""
     if settings.code_mode == "off":
         return None
     from sandbox_chat.bridge.private import Private
@@ -130,5 +132,5 @@ def make_bridge(
         ask,
         save_picture=picture_saver(save_picture),
         private=private,
-        shelf=Shelf(Store(skills_folder(settings)), emit, origin=origin),
+        shelf=Shelf(Store(skills_folder(settings)), emit, origin=origin, ask=ask if asks else None),
     )

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from sandbox_chat.bridge import values
-from sandbox_chat.events import Notice, Sink
+from sandbox_chat.events import Choice, Notice, Sink
 from sandbox_chat.skills import SkillError, Store
-from sandbox_chat.skills.skill import Skill
+from sandbox_chat.skills.skill import Draft, Skill
+from sandbox_chat.text import bound, clean
+from sandbox_chat.tools.context import Ask, Question
 
 log = logging.getLogger(__name__)
 
@@ -19,18 +21,25 @@ DRAFT = (
     "sandbox-chat skills diff {name}, then sandbox-chat skills promote {name}."
 )
 SAVED = "The draft of the skill {name} is kept. The user decides whether it is promoted; until then it cannot be imported."
+JUDGED = 20_000
+"""Characters of a difference with which a draft may be promoted by answering a question."""
 DRAFTS = 20
 """Drafts that a session may hand in."""
 
 
 class Shelf:
-    """The skills of ``store`` for the code of a session; ``origin`` says which one in drafts."""
+    """The skills of ``store`` for the code of a session; ``origin`` says which one in drafts.
 
-    def __init__(self, store: Store, emit: Sink, *, origin: str) -> None:
+    ``ask`` asks the user about a draft, beside the run that handed it in; without it a notice says how to look at it.
+    """
+
+    def __init__(self, store: Store, emit: Sink, *, origin: str, ask: Ask | None = None) -> None:
         self._store = store
         self._emit = emit
         self._origin = origin
+        self._ask = ask
         self._drafts = 0
+        self._offers: dict[str, asyncio.Task[None]] = {}
 
     async def answer(self, request: Mapping[str, Any], call_id: str) -> dict[str, Any]:
         """Answer one of the requests ``skills``, ``skill``, ``skill_text`` and ``draft``."""
@@ -82,8 +91,47 @@ class Shelf:
         origin = f"{self._origin} {call_id}".strip()
         draft = await asyncio.to_thread(self._store.save_draft, name, code, description, origin=origin)
         self._drafts += 1
-        self._emit(Notice(level="info", text=DRAFT.format(name=draft.name)))
+        if self._ask is None:
+            self._emit(Notice(level="info", text=DRAFT.format(name=draft.name)))
+        else:
+            if (before := self._offers.get(draft.name)) is not None:
+                before.cancel()  # it is about what is no longer there
+            self._offers[draft.name] = asyncio.ensure_future(self._offer(draft, self._ask))
         return {"ok": True, "value": SAVED.format(name=draft.name)}
+
+    async def _offer(self, draft: Draft, ask: Ask) -> None:
+        """Show a draft to the user, and do with it what they say."""
+        try:
+            question = await asyncio.to_thread(self._question, draft)
+            match await ask(question):
+                case "promote":
+                    skill = await asyncio.to_thread(self._store.promote, draft.name, expected=draft.digest)
+                    words = f"The skill {skill.name} is promoted, version {skill.version}: code can import it now."
+                case "discard":
+                    await asyncio.to_thread(self._store.discard, draft.name)
+                    words = f"The draft of the skill {draft.name} is deleted."
+                case _:
+                    words = DRAFT.format(name=draft.name)
+            self._emit(Notice(level="info", text=words))
+        except SkillError as problem:
+            self._emit(Notice(level="warning", text=str(problem)))
+
+    def _question(self, draft: Draft) -> Question:
+        difference = self._store.difference(draft.name)
+        told = [f"From {draft.origin}. {draft.description}".strip()]
+        told += [f"Look at: {risk}" for risk in self._store.risks(draft.name)]
+        choices = [Choice("keep", "k", "keep it as a draft"), Choice("discard", "d", "delete it")]
+        if len(difference) <= JUDGED:
+            choices.insert(0, Choice("promote", "p", "promote it: code can import it from now on"))
+        else:
+            told.append(f"It is too long to be judged here: sandbox-chat skills diff {draft.name}")
+        return Question(
+            kind="skill_draft",
+            question=f"Promote the skill {draft.name}, which the agent handed in?",
+            detail=clean("\n".join([*told, "", bound(difference, JUDGED)])),
+            choices=tuple(choices),
+            default="keep",
+        )
 
 
 def _row(skill: Skill) -> dict[str, Any]:

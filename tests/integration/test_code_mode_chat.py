@@ -180,3 +180,73 @@ def test_a_draft_of_a_skill_is_no_skill(tmp_path: Path) -> None:
         assert "loaded" not in said
         assert any("sandbox-chat skills promote double" in event.text for event in e.of(Notice))
         assert e.of(TurnFinished)[-1].subtype == "success"
+
+
+DRAFT = "print(save_skill('double', 'def double(x):\\n    return 2 * x\\n', 'Doubles a number.'))"
+USE = "from skills import double\nprint(double.double(21))"
+
+
+@pytest.mark.parametrize("choice", ["promote", "discard", "keep"])
+def test_the_user_is_asked_about_a_draft(tmp_path: Path, choice: str) -> None:
+    def answer(running: Running, event: Event) -> None:
+        if isinstance(event, ApprovalRequested):
+            running.engine.answer(event.approval_id, choice)
+
+    words = {
+        "promote": "is promoted, version 1",
+        "discard": "is deleted",
+        "keep": "sandbox-chat skills promote double",
+    }
+    with engine(
+        tmp_path,
+        call("run_code", code=DRAFT),
+        text("Handed in."),
+        call("run_code", code=USE),
+        text("Used."),
+        code_mode="on",
+        pii="off",
+        asks=True,
+        on_event=answer,
+    ) as e:
+        assert e.ask("keep it").subtype == "success"
+        e.until(lambda: any(words[choice] in event.text for event in e.of(Notice)))
+        (asked,) = e.of(ApprovalRequested)
+        assert asked.question == "Promote the skill double, which the agent handed in?"
+        assert f"From {e.engine.session_id}" in asked.detail
+        assert "+def double(x):" in asked.detail
+        assert asked.default == "keep"
+        assert e.ask("use it").subtype == "success"
+        assert ("[stdout]\n42" in tool_results(e.server)[-1].text) is (choice == "promote")
+
+
+def test_a_draft_that_is_too_long_is_not_promoted_by_an_answer(tmp_path: Path) -> None:
+    code = "print(save_skill('long', 'x = 1  # ' + 'a' * 30000 + '\\n', 'Long.'))"
+    with engine(
+        tmp_path, call("run_code", code=code), text("Done."), code_mode="on", pii="off", asks=True
+    ) as e:
+        assert e.ask("keep it").subtype == "success"
+        (asked,) = e.until(lambda: e.of(ApprovalRequested))
+        assert [each.name for each in asked.choices] == ["keep", "discard"]
+        assert "sandbox-chat skills diff long" in asked.detail
+
+
+def test_a_draft_that_was_replaced_is_asked_about_as_it_is_now(tmp_path: Path) -> None:
+    second = DRAFT.replace("2 * x", "3 * x")
+    with engine(
+        tmp_path,
+        call("run_code", code=DRAFT),
+        call("run_code", code=second),
+        text("Done."),
+        call("run_code", code=USE),
+        text("Used."),
+        code_mode="on",
+        pii="off",
+        asks=True,
+    ) as e:
+        assert e.ask("keep it").subtype == "success"
+        first, last = e.until(lambda: len(e.of(ApprovalRequested)) == 2 and e.of(ApprovalRequested))
+        e.engine.answer(first.approval_id, "promote")  # it was withdrawn
+        e.engine.answer(last.approval_id, "promote")
+        e.until(lambda: any("is promoted" in event.text for event in e.of(Notice)))
+        assert e.ask("use it").subtype == "success"
+        assert "[stdout]\n63" in tool_results(e.server)[-1].text
