@@ -120,7 +120,10 @@ class Shelf:
         difference = self._store.difference(draft.name)
         told = [f"From {draft.origin}. {draft.description}".strip()]
         told += [f"Look at: {risk}" for risk in self._store.risks(draft.name)]
-        choices = [Choice("keep", "k", "keep it as a draft"), Choice("discard", "d", "delete it")]
+        choices = [
+            Choice("discard", "d", "delete it"),
+            Choice("keep", "k", "keep it as a draft"),
+        ]  # Esc is the last one
         if len(difference) <= JUDGED:
             choices.insert(0, Choice("promote", "p", "promote it: code can import it from now on"))
         else:

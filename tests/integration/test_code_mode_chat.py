@@ -226,7 +226,7 @@ def test_a_draft_that_is_too_long_is_not_promoted_by_an_answer(tmp_path: Path) -
     ) as e:
         assert e.ask("keep it").subtype == "success"
         (asked,) = e.until(lambda: e.of(ApprovalRequested))
-        assert [each.name for each in asked.choices] == ["keep", "discard"]
+        assert [each.name for each in asked.choices] == ["discard", "keep"]  # Esc is the last one
         assert "sandbox-chat skills diff long" in asked.detail
 
 
