@@ -13,13 +13,14 @@ import dataclasses
 import logging
 import os
 import threading
+import time
 import uuid
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sandbox_chat import logs
-from sandbox_chat.engine_code import KeptValues, make_bridge, make_privacy
+from sandbox_chat.engine_code import KeptValues, make_bridge, make_kept, make_privacy, make_skills
 from sandbox_chat.engine_code import check as check_code_mode
 from sandbox_chat.engine_commands import Commands
 from sandbox_chat.engine_endpoint import DEMO_MODEL, check_model, endpoint_of, start_demo
@@ -56,6 +57,8 @@ SERVERS_CLOSE = 1.0
 """Seconds that the MCP servers get to end after the session has ended; then they are killed."""
 WORKER_CLOSE = 1.0
 """Seconds that the sandbox gets to end after the session has ended: it is killed, not asked."""
+LEAST_SAVING = 0.5
+"""Seconds that keeping the workspace gets at the end at least; it was kept after the last turn."""
 OUTPUT = "output"
 """Folder in the session's folder with the whole output of runs whose answer was cut."""
 
@@ -103,7 +106,13 @@ class Engine(Commands):
         super().__init__(
             None
             if read_only
-            else make_worker(settings, on_state=self._sandbox_state, session_id=self.session_id)
+            else make_worker(
+                settings,
+                on_state=self._sandbox_state,
+                session_id=self.session_id,
+                skills=make_skills(settings),
+                kept=make_kept(settings, self.session_id, self.emit),
+            )
         )
         if fork and resume is not None:  # after what may be refused: then there is no copy
             from sandbox_chat.engine_branch import branch
@@ -274,7 +283,10 @@ class Engine(Commands):
         try:
             await self._until_stopped(self._connect(session))
         finally:
+            by = time.monotonic() + self.settings.close_timeout
             await session.close()
+            if self._worker is not None:
+                await self._worker.saved(max(by - time.monotonic(), LEAST_SAVING))
             if self._servers is not None:
                 await self._servers.close(SERVERS_CLOSE)
 
@@ -433,6 +445,8 @@ class Engine(Commands):
             self._show(stamped)
             if self._values.wants(event):
                 self._command(lambda: self._keep_task(asyncio.ensure_future(self._values.keep_aside())))
+            if self._worker is not None and isinstance(event, TurnFinished):
+                self._command(self._worker.save)
             problem = self._journal.problem
             if problem != self._said_problem:
                 self._said_problem = problem

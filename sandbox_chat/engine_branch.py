@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import shutil
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from sandbox_chat.engine_code import VAULT
+from sandbox_chat.sandbox.kept_workspace import FOLDER
 from sandbox_chat.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -50,6 +52,7 @@ def branch(
         except OSError as error:
             log.warning("the agent's record is not copied: %s", error.strerror)
     _copy_values(settings, session_id, made.session_id)
+    _copy_workspace(settings, session_id, made.session_id)
     return made.session_id
 
 
@@ -65,6 +68,17 @@ def _copy_values(settings: Settings, source: str, target: str) -> None:
         return
     except OSError as error:
         log.warning("the kept vault is not copied: %s", error.strerror)
+
+
+def _copy_workspace(settings: Settings, source: str, target: str) -> None:
+    """Take along what is kept of the workspace: plain files, as it is now."""
+    root = settings.data_path / "sessions"
+    if not settings.keep_workspace or not (root / source / FOLDER).is_dir():
+        return
+    try:
+        shutil.copytree(root / source / FOLDER, root / target / FOLDER, symlinks=True)
+    except OSError as error:
+        log.warning("the kept workspace is not copied: %s", error)
 
 
 def agent_config(settings: Settings) -> Path:

@@ -14,6 +14,8 @@ from sandbox_chat.text import clean
 if TYPE_CHECKING:
     from sandbox_chat.bridge.server import CodeBridge
     from sandbox_chat.mcp.host import Servers
+    from sandbox_chat.sandbox.kept_workspace import KeptWorkspace
+    from sandbox_chat.sandbox.skills_folder import Skills
     from sandbox_chat.tools.context import Ask
     from sandbox_chat.tools.privacy import Privacy
     from sandbox_chat.vault.keeping import Keeper
@@ -43,6 +45,28 @@ def check(settings: Settings, servers: Sequence[str]) -> None:
 def skills_folder(settings: Settings) -> Path:
     """Return the folder of the user's skills."""
     return settings.skills_dir or settings.data_path / "skills"
+
+
+def make_skills(settings: Settings) -> Skills | None:
+    """Return what gives the user's skills to the sandbox as files, ``None`` when code mode is off. Reads nothing yet."""
+    if settings.code_mode == "off":
+        return None
+    from sandbox_chat.skills import Given, Store
+
+    return Given(Store(skills_folder(settings)))
+
+
+def make_kept(settings: Settings, session_id: str, emit: Sink) -> KeptWorkspace | None:
+    """Return what keeps a session's workspace, ``None`` when it is not to be kept or is a folder of the user's."""
+    shared = settings.sandbox_workspace is not None and settings.sandbox != "e2b"
+    if not settings.keep_workspace or shared or settings.sandbox not in ("local", "docker", "e2b"):
+        return None
+    from sandbox_chat.sandbox.kept_workspace import KeptWorkspace
+
+    folder = settings.data_path / "sessions" / session_id
+    return KeptWorkspace(
+        folder, settings.keep_workspace_mb, lambda words: emit(Notice(level="warning", text=clean(words)))
+    )
 
 
 def make_privacy(settings: Settings) -> Privacy | None:

@@ -250,6 +250,16 @@ class Settings:
         "Folder of this machine that code may read and write as /workspace, and that stays (local, Docker); when empty, /workspace is a new folder in each sandbox and gone with it.",
         own=True,
     )
+    keep_workspace: bool = _sandbox(
+        False,
+        values.flag,
+        "Keep the files in /workspace with the session, after each turn, and bring them back when it is resumed (local, Docker, E2B).",
+    )
+    keep_workspace_mb: int = _sandbox(
+        100,
+        values.whole(1, 100_000),
+        "Megabytes of such files that are kept; what is larger is named and left out.",
+    )
     sandbox_warm: bool = _sandbox(
         True,
         values.flag,

@@ -115,23 +115,20 @@ def _show(store: Store, name: str) -> int:
 
 def _look(store: Store, name: str) -> str:
     """Print what a user must know before promoting; returns the digest of what was shown."""
-    if _is_draft(store, name):
-        draft = store.draft(name)
-        digest, origin = draft.digest, draft.origin
-    else:
+    if not _is_draft(store, name):
         skill = next((each for each in store.skills() if each.name == name), None)
         if skill is None or skill.problem:
             raise SkillError(skill.problem if skill is not None else f"There is no skill or draft {name}.")
-        digest, origin = skill.digest, skill.origin
-    _write(store.difference(name) or tr("skills.same"))
-    if origin:
-        _write(tr("skills.origin", origin=origin))
-    for risk in store.risks(name):
+    seen = store.look(name)
+    _write(seen.difference or tr("skills.same"))
+    if seen.origin:
+        _write(tr("skills.origin", origin=seen.origin))
+    for risk in seen.risks:
         _write(tr("skills.risk", risk=risk))
-    if not store.risks(name):
+    if not seen.risks:
         _write(tr("skills.nothing_odd"))
-    _write(tr("skills.hash", digest=digest[:HASH]))
-    return digest
+    _write(tr("skills.hash", digest=seen.digest[:HASH]))
+    return seen.digest
 
 
 def _diff(store: Store, name: str) -> int:

@@ -31,6 +31,8 @@ _NETWORK = "The internet is reachable from it."
 _NO_NETWORK = "It has no network: nothing can be downloaded or installed."
 _WORKSPACE = "- /workspace is a folder of the user's that code may read and write; change nothing there unless the user asks for it."
 _OWN_WORKSPACE = "- /workspace is empty at the start of a session and gone at its end."
+_KEPT_WORKSPACE = "- Files in /workspace are kept with the session, also when it is continued later."
+_SKILLS = "- The files of the user's skills are in /skills/<name>/, read-only."
 _CODE_MODE = """\
 The user's MCP tools on their own computer are called by your code in run_code, not by you. Only what your code prints comes \
 back to you: fetch, filter and join there, and print little. Find tools first, in code:
@@ -48,6 +50,7 @@ _NEW_RUN = (
     "This conversation began in an earlier run of the program. The sandbox of that time is gone: variables and files "
     "from before its last continuation do not exist any more; make them again when they are needed."
 )
+_BACK = " Only the files in /workspace are there again."
 _LOCAL = "{names} read the user's working folder, {folder}, and nothing else on their computer. Code in the sandbox does not see it."
 _OFF = "There is no sandbox in this chat: you cannot run code or see files. If a task needs it, say so; the user can start with --sandbox local."
 
@@ -75,14 +78,17 @@ def system_prompt(
         return f"{intro}\n\n{_OFF}"
     network = _NETWORK if info is not None and info.capabilities.network else _NO_NETWORK
     parts = [intro, _TOOLS.format(place=place, network=network, seconds=settings.run_timeout)]
+    isolated = settings.sandbox in ("local", "docker", "e2b")
     if settings.sandbox_workspace is not None and settings.sandbox in ("local", "docker"):
         parts[-1] += "\n" + _WORKSPACE
-    elif settings.code_mode != "off" and settings.sandbox in ("local", "docker"):
+    elif settings.keep_workspace and isolated:
+        parts[-1] += "\n" + _KEPT_WORKSPACE
+    elif settings.code_mode != "off" and isolated:
         parts[-1] += "\n" + _OWN_WORKSPACE
     if settings.code_mode != "off":
-        parts.append(_CODE_MODE)
+        parts.append(_CODE_MODE + ("\n" + _SKILLS if isolated else ""))
     if private:
         parts.append(_PRIVATE)
     if new_run:
-        parts.append(_NEW_RUN)
+        parts.append(_NEW_RUN + (_BACK if settings.keep_workspace and isolated else ""))
     return "\n\n".join(parts)

@@ -10,7 +10,7 @@ from typing import Any
 from sandbox_chat.bridge import values
 from sandbox_chat.events import Choice, Notice, Sink
 from sandbox_chat.skills import SkillError, Store
-from sandbox_chat.skills.skill import Draft, Skill
+from sandbox_chat.skills.skill import Draft, Look, Skill
 from sandbox_chat.text import bound, clean
 from sandbox_chat.tools.context import Ask, Question
 
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 DRAFT = (
     "The agent handed in a draft of the skill {name}. It can be used once you have looked at it and promoted it: "
-    "sandbox-chat skills diff {name}, then sandbox-chat skills promote {name}."
+    "/skills in the chat's screen, or sandbox-chat skills diff {name}, then sandbox-chat skills promote {name}."
 )
 SAVED = "The draft of the skill {name} is kept. The user decides whether it is promoted; until then it cannot be imported."
 JUDGED = 20_000
@@ -102,10 +102,10 @@ class Shelf:
     async def _offer(self, draft: Draft, ask: Ask) -> None:
         """Show a draft to the user, and do with it what they say."""
         try:
-            question = await asyncio.to_thread(self._question, draft)
-            match await ask(question):
+            seen = await asyncio.to_thread(self._store.look, draft.name, draft=True)
+            match await ask(_question(seen, draft.description)):
                 case "promote":
-                    skill = await asyncio.to_thread(self._store.promote, draft.name, expected=draft.digest)
+                    skill = await asyncio.to_thread(self._store.promote, draft.name, expected=seen.digest)
                     words = f"The skill {skill.name} is promoted, version {skill.version}: code can import it now."
                 case "discard":
                     await asyncio.to_thread(self._store.discard, draft.name)
@@ -116,25 +116,26 @@ class Shelf:
         except SkillError as problem:
             self._emit(Notice(level="warning", text=str(problem)))
 
-    def _question(self, draft: Draft) -> Question:
-        difference = self._store.difference(draft.name)
-        told = [f"From {draft.origin}. {draft.description}".strip()]
-        told += [f"Look at: {risk}" for risk in self._store.risks(draft.name)]
-        choices = [
-            Choice("discard", "d", "delete it"),
-            Choice("keep", "k", "keep it as a draft"),
-        ]  # Esc is the last one
-        if len(difference) <= JUDGED:
-            choices.insert(0, Choice("promote", "p", "promote it: code can import it from now on"))
-        else:
-            told.append(f"It is too long to be judged here: sandbox-chat skills diff {draft.name}")
-        return Question(
-            kind="skill_draft",
-            question=f"Promote the skill {draft.name}, which the agent handed in?",
-            detail=clean("\n".join([*told, "", bound(difference, JUDGED)])),
-            choices=tuple(choices),
-            default="keep",
+
+def _question(seen: Look, description: str) -> Question:
+    told = [f"From {seen.origin}. {description}".strip(), *(f"Look at: {risk}" for risk in seen.risks)]
+    choices = [
+        Choice("discard", "d", "delete it"),
+        Choice("keep", "k", "keep it as a draft"),
+    ]  # Esc is the last one
+    if len(seen.difference) <= JUDGED and not seen.cut:
+        choices.insert(0, Choice("promote", "p", "promote it: code can import it from now on"))
+    else:
+        told.append(
+            f"It is too long to be judged here: keep it, then /skills, or sandbox-chat skills diff {seen.name}"
         )
+    return Question(
+        kind="skill_draft",
+        question=f"Promote the skill {seen.name}, which the agent handed in?",
+        detail=clean("\n".join([*told, "", bound(seen.difference, JUDGED)])),
+        choices=tuple(choices),
+        default="keep",
+    )
 
 
 def _row(skill: Skill) -> dict[str, Any]:

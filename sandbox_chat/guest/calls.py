@@ -123,7 +123,12 @@ def _value(answer: Mapping[str, Any]) -> Any:
     """Return a result as a Python value: as it is, or its parts, texts and bytes."""
     if "parts" not in answer:
         return answer.get("value")
-    parts = [base64.b64decode(part["data"]) if "data" in part else part["text"] for part in answer["parts"]]
+    try:
+        parts = [
+            base64.b64decode(part["data"]) if "data" in part else part["text"] for part in answer["parts"]
+        ]
+    except ValueError:
+        raise ToolError("The tool gave damaged bytes.") from None
     return parts[0] if len(parts) == 1 else parts
 
 
@@ -242,7 +247,7 @@ def python_name(name: str, taken: Iterable[str] = ()) -> str:
     word = "".join(sign if ("_" + sign).isidentifier() else "_" for sign in name) or "_"
     if not word.isidentifier():
         word = "_" + word
-    if keyword.iskeyword(word) or (word.startswith("__") and word.endswith("__")):
+    if keyword.iskeyword(word) or (word[:2] == "__" == word[-2:] and word.strip("_")):
         word += "_"
     unique, number = word, 2
     while unique in taken:

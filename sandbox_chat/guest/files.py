@@ -86,7 +86,7 @@ def read(path: str, offset: int, size: int) -> tuple[dict[str, Any], bytes]:
 
 
 def entries(path: str, limit: int) -> dict[str, Any]:
-    """Return ``{"path", "entries": [[name, is_dir, size], …], "total"}``, by name, at most ``limit``."""
+    """Return ``{"path", "entries": [[name, is_dir, size, is_link, changed], …], "total"}``, by name, at most ``limit``."""
     full = absolute(path)
     total = 0
 
@@ -104,11 +104,11 @@ def entries(path: str, limit: int) -> dict[str, Any]:
     rows = []
     for name, entry in chosen:
         try:
-            is_dir = entry.is_dir()
-            size = 0 if is_dir else entry.stat(follow_symlinks=False).st_size
+            is_dir, facts = entry.is_dir(), entry.stat(follow_symlinks=False)
+            size, changed = 0 if is_dir else facts.st_size, facts.st_mtime_ns
         except OSError:
-            is_dir, size = False, 0
-        rows.append([name, is_dir, size])
+            is_dir, size, changed = False, 0, 0
+        rows.append([name, is_dir, size, entry.is_symlink(), changed])
     return {"path": full, "entries": rows, "total": total}
 
 

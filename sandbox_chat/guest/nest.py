@@ -74,7 +74,7 @@ def settle(room: dict[str, Any]) -> None:
     """Make the namespaces of this new process a sandbox. Raises ``NestError``.
 
     ``room``: ``user`` (id inside), ``home``, ``home_mb``, ``shm_mb``, ``disk_mb``, ``files`` (most files in each of
-    those), ``folders`` (to be made in the home folder) and ``keep`` (files in it that stay, read-only).
+    those), ``workspace`` (whether it has one of its own), ``folders`` (to be made in the home folder) and ``keep`` (files in it that stay, read-only).
     """
     libc = _libc()
     libc.prctl(_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
@@ -88,6 +88,8 @@ def settle(room: dict[str, Any]) -> None:
     _tmpfs("/tmp", "1777", room["disk_mb"], files)  # noqa: S108 - the sandbox's own
     _tmpfs("/dev/shm", "1777", room["shm_mb"], files)  # noqa: S108
     _tmpfs(home, "0700", room["home_mb"], files)
+    if room["workspace"]:  # else it is a folder of the user's
+        _tmpfs("/workspace", "0700", room["disk_mb"], files)
     # Terminals are reached by name: with the parent's, one sandbox could open those of another.
     _mount("devpts", "/dev/pts", "devpts", _NOSUID | _NOEXEC, "newinstance,ptmxmode=0666,mode=620")
     for name in room["folders"]:
@@ -96,8 +98,6 @@ def settle(room: dict[str, Any]) -> None:
         os.close(os.open(f"{home}/{name}", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
         _mount(f"/proc/self/fd/{fd}", f"{home}/{name}", None, _BIND)
         os.close(fd)
-    if os.path.islink("/workspace"):  # noqa: PTH114 - else it is a folder of the user's
-        os.mkdir(os.readlink("/workspace"), 0o700)  # noqa: PTH102, PTH115
     _mount("proc", "/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
     _write("/proc/sys/user/max_user_namespaces", "0")
     _mount("/proc/sys", "/proc/sys", None, _BIND)

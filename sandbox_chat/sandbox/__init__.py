@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sandbox_chat.sandbox.base import BackEnd
+    from sandbox_chat.sandbox.kept_workspace import KeptWorkspace
     from sandbox_chat.sandbox.remote import Remote
+    from sandbox_chat.sandbox.skills_folder import Skills, SkillsFolder
     from sandbox_chat.sandbox.worker import SandboxWorker
     from sandbox_chat.settings import Settings
 
@@ -88,38 +90,53 @@ def warm_report(settings: Settings) -> tuple[bool, str]:
 
 
 def make_worker(
-    settings: Settings, on_state: Callable[[str, str], None] | None = None, *, session_id: str = ""
+    settings: Settings,
+    on_state: Callable[[str, str], None] | None = None,
+    *,
+    session_id: str = "",
+    skills: Skills | None = None,
+    kept: KeptWorkspace | None = None,
 ) -> SandboxWorker | None:
     """Return the worker of the back end that the settings name, or ``None`` for ``off``. Starts nothing.
 
-    ``session_id`` marks what is made in a cloud or in Docker, so that it can be found again. Raises
-    ``SandboxUnavailable`` with advice for a kind that this machine or these settings cannot have.
+    ``session_id`` marks what is made in a cloud or in Docker, so that it can be found again. ``skills`` gives what code sees
+    in ``/skills``, in code mode; ``kept`` keeps what is in ``/workspace``. Raises ``SandboxUnavailable`` with advice for a
+    kind that this machine or these settings cannot have.
     """
-    back_end = _back_end(settings, session_id)
+    folder = None
+    if skills is not None and settings.code_mode != "off":
+        from sandbox_chat.sandbox.skills_folder import SkillsFolder
+
+        folder = SkillsFolder(skills)
+    back_end = _back_end(settings, session_id, folder)
     if back_end is None:
         return None
     from sandbox_chat.sandbox.worker import SandboxWorker
 
+    def close() -> None:
+        try:
+            if back_end.on_close is not None:
+                back_end.on_close()
+        finally:
+            if folder is not None:
+                folder.close()
+
     return SandboxWorker(
-        back_end.factory,
-        info=back_end.info,
-        on_state=on_state,
-        on_close=back_end.on_close,
-        warm=back_end.warm,
+        back_end.factory, info=back_end.info, on_state=on_state, on_close=close, warm=back_end.warm, kept=kept
     )
 
 
-def _back_end(settings: Settings, session_id: str) -> BackEnd | None:
+def _back_end(settings: Settings, session_id: str, skills: SkillsFolder | None) -> BackEnd | None:
     if settings.sandbox == "off":
         return None
     if settings.sandbox == "e2b":
         from sandbox_chat.sandbox import e2b
 
-        return e2b.back_end(settings, session_id)
+        return e2b.back_end(settings, session_id, skills)
     if settings.sandbox == "docker":
         from sandbox_chat.sandbox import docker
 
-        return docker.back_end(settings, session_id)
+        return docker.back_end(settings, session_id, skills)
     from sandbox_chat.sandbox import local
 
-    return local.back_end(settings, session_id)
+    return local.back_end(settings, session_id, skills)

@@ -95,11 +95,17 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A file or folder in a sandbox. ``size`` in bytes, 0 for a folder; ``path`` is absolute."""
+    """A file or folder in a sandbox. ``size`` in bytes, 0 for a folder; ``path`` is absolute.
+
+    ``is_link``: it is a link, and the rest is what it leads to. ``changed`` is when, in a unit of the back end's own; 0 when
+    that is not known.
+    """
 
     path: str
     is_dir: bool
     size: int
+    is_link: bool = False
+    changed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,6 @@ USER_ID = 1000
 HOME = "/home/user"
 WORKSPACE = "/workspace"
 """Where a shared folder of this machine is, if the user asked for one; else an empty folder of the sandbox's own."""
-OWN_WORKSPACE = "/tmp/workspace"  # noqa: S108 - inside
-"""Where that is really: within the room of ``/tmp``."""
 HOME_MB = 256
 """Room in the home folder: caches of libraries, nothing that is wanted later."""
 SHARED_MB = 256
@@ -98,7 +96,7 @@ class Plan:
         if self.workspace is not None:
             args += ["--bind", sources[len(self.binds)], WORKSPACE]
         else:
-            args += ["--perms", "0700", "--dir", OWN_WORKSPACE, "--symlink", OWN_WORKSPACE, WORKSPACE]
+            args += _tmpfs(WORKSPACE, self.disk_mb, "0700")
         return [*args, "--remount-ro", "/", "--chdir", "/tmp"]  # noqa: S108
 
 

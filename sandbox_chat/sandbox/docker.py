@@ -17,6 +17,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from sandbox_chat.sandbox import bwrap, docker_program, local, notes, seccomp, spawn, watch, workspace
@@ -38,6 +39,7 @@ from sandbox_chat.sandbox.gateway_link import GatewayLink
 from sandbox_chat.sandbox.guest_link import GuestLink
 from sandbox_chat.sandbox.guest_sandbox import KEEP_EVERY, GuestSandbox
 from sandbox_chat.sandbox.remote import marks
+from sandbox_chat.sandbox.skills_folder import NOT_THERE, SKILLS, SkillsFolder
 from sandbox_chat.settings import Settings
 
 USER = 60978
@@ -93,11 +95,14 @@ space["start"](box)
 class DockerSandbox(GuestSandbox):
     """Code runs in a container of its own, which ends with the program."""
 
-    def __init__(self, settings: Settings, session_id: str = "") -> None:
-        super().__init__(settings)
+    def __init__(self, settings: Settings, session_id: str = "", skills: SkillsFolder | None = None) -> None:
+        super().__init__(settings, skills)
         self.info = info(settings)
-        self.name = f"sandbox-chat-{secrets.token_hex(6)}"
+        self.name = _name()
         """Name of the container."""
+        self._copy: Path | None = None
+        self._refused = False
+        """Whether the folder of the skills is what a container could not be started with."""
         self._session_id = session_id
         self._container: Container | None = None
 
@@ -127,11 +132,26 @@ class DockerSandbox(GuestSandbox):
             )
         return dataclasses.replace(done, notes=tuple(dict.fromkeys(found)))
 
+    def start(self) -> None:
+        """See ``Sandbox.start``. A daemon that cannot see the folder of the skills makes a container without it."""
+        try:
+            super().start()
+        except SandboxUnavailable:
+            if not self._refused:
+                raise
+            self._skills, self.name = None, _name()
+            self._unsaid = NOT_THERE.format(
+                place=SKILLS, why="the daemon cannot reach this machine's folders"
+            )
+            super().start()
+
     def _spawn(self) -> Container:
         program = docker_program.find(self.settings)
+        podman = docker_program.is_podman(program)
+        self._copy = self._skills.path() if self._skills is not None else None
         command = [
             program,
-            *arguments(self.settings, self.name, self._session_id, podman=docker_program.is_podman(program)),
+            *arguments(self.settings, self.name, self._session_id, podman=podman, skills=self._copy),
         ]
         first = box(self.settings)
         try:
@@ -141,7 +161,7 @@ class DockerSandbox(GuestSandbox):
                 f"{program} cannot be run: {error.strerror}. {docker_program.INSTEAD}"
             ) from None
         try:
-            self._container = Container(process, first, self._describe, self._remove)
+            self._container = Container(process, first, self._describe, partial(self._remove, self.name))
         except BaseException:  # out of descriptors or threads
             process.kill()
             raise
@@ -162,13 +182,14 @@ class DockerSandbox(GuestSandbox):
     def _explain(self, reason: str) -> SandboxError:
         if self._container is not None:
             self._container.gone(1.0)
+        self._refused = self._copy is not None and str(self._copy) in reason
         return docker_program.explain(self.settings, reason)
 
-    def _remove(self) -> None:
+    def _remove(self, name: str) -> None:
         """Make the container go in the background, whatever becomes of this process."""
         with contextlib.suppress(OSError, SandboxError):
             program = docker_program.find(self.settings)
-            remove = [program, "rm", "--force", "--volumes", self.name]
+            remove = [program, "rm", "--force", "--volumes", name]
             if os.name == "posix":  # a daemon that was started again needs a moment
                 remove = ["/bin/sh", "-c", REMOVE, *remove]
             subprocess.Popen(
@@ -186,10 +207,14 @@ class DockerSandbox(GuestSandbox):
         return describe(self.settings, guest, program, said, counts)
 
 
-def back_end(settings: Settings, session_id: str = "") -> BackEnd:
+def back_end(settings: Settings, session_id: str = "", skills: SkillsFolder | None = None) -> BackEnd:
     """Return how the worker makes containers. Starts nothing. Raises ``SandboxUnavailable`` for bad settings."""
     check(settings)
-    return BackEnd(lambda: DockerSandbox(settings, session_id), info(settings))
+    return BackEnd(lambda: DockerSandbox(settings, session_id, skills), info(settings))
+
+
+def _name() -> str:
+    return f"sandbox-chat-{secrets.token_hex(6)}"
 
 
 def check(settings: Settings) -> None:
@@ -236,8 +261,10 @@ def user_id(settings: Settings, folder: Path | None) -> int:
     return owner
 
 
-def arguments(settings: Settings, name: str, session_id: str, *, podman: bool = False) -> list[str]:
-    """Return the arguments with which the program runs a container named ``name``."""
+def arguments(
+    settings: Settings, name: str, session_id: str, *, podman: bool = False, skills: Path | None = None
+) -> list[str]:
+    """Return the arguments with which the program runs a container named ``name``. ``skills`` is a copy of the user's."""
     folder = workspace.check(settings)
     user = user_id(settings, folder)
     memory = f"{settings.sandbox_memory_mb}m"
@@ -270,6 +297,8 @@ def arguments(settings: Settings, name: str, session_id: str, *, podman: bool = 
         args += ["--tmpfs", f"{bwrap.WORKSPACE}:{room},{whose},size={settings.sandbox_disk_mb}m"]
     else:
         args += ["--mount", f"type=bind,{_field(f'source={folder}')},target={bwrap.WORKSPACE}"]
+    if skills is not None:
+        args += ["--mount", f"type=bind,{_field(f'source={skills}')},target={SKILLS},readonly"]
     for key, value in marks(session_id, "").items():
         args += ["--label", f"{key}={value}"]
     for key, value in bwrap.common_environ().items():

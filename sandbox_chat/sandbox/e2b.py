@@ -38,6 +38,7 @@ from sandbox_chat.sandbox.base import (
     SandboxUnavailable,
 )
 from sandbox_chat.sandbox.bridge_link import NO_WAY, BridgeLink
+from sandbox_chat.sandbox.skills_folder import SkillsFolder
 from sandbox_chat.settings import Settings
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ log = logging.getLogger(__name__)
 
 KEEP_EVERY = 2.0
 """Seconds between two looks at an unused sandbox. Most of them ask nothing of the cloud."""
+FOLDERS_WAIT = 10.0
+"""Seconds that making the folders may take longer than making the shell."""
 LIVE_CHECK = 60.0
 """Seconds between two questions whether an unused sandbox is still there, at most."""
 _LATE_FIRST, _LATE_MOST = 2.0, 60.0  # between two questions for the output of late threads, growing
@@ -59,11 +62,11 @@ _KILL_AGAIN = 0.3  # seconds before a kill that failed is tried again
 _TTL_SLACK = 30.0  # seconds that a sandbox lives on after a run's time limit, at least
 
 
-def back_end(settings: Settings, session_id: str = "") -> BackEnd:
+def back_end(settings: Settings, session_id: str = "", skills: SkillsFolder | None = None) -> BackEnd:
     """Return how the worker makes sandboxes of this kind. Starts nothing. Raises ``SandboxUnavailable`` without a key."""
     if not settings.e2b_api_key:
         raise SandboxUnavailable(e2b_errors.NO_KEY)
-    return BackEnd(lambda: E2BSandbox(settings, session_id), info(settings))
+    return BackEnd(lambda: E2BSandbox(settings, session_id, skills), info(settings))
 
 
 def info(settings: Settings) -> SandboxInfo:
@@ -80,8 +83,9 @@ def info(settings: Settings) -> SandboxInfo:
 class E2BSandbox:
     """One sandbox in the cloud, from start to close."""
 
-    def __init__(self, settings: Settings, session_id: str = "") -> None:
+    def __init__(self, settings: Settings, session_id: str = "", skills: SkillsFolder | None = None) -> None:
         from sandbox_chat.sandbox.e2b_client import Cloud
+        from sandbox_chat.sandbox.e2b_folders import Folders
         from sandbox_chat.sandbox.e2b_gateway import Gateway
 
         self.settings = settings
@@ -89,6 +93,7 @@ class E2BSandbox:
         self._marks = {**remote.marks(session_id, settings.e2b_tag), "one": uuid.uuid4().hex}
         self._cloud = Cloud(settings)
         self._gateway = Gateway(self._cloud)
+        self._folders = Folders(settings, self._cloud, skills)
         self._shell: Shell | None = None
         self._way: BridgeLink | None = None
         self._way_file = ""
@@ -157,7 +162,9 @@ class E2BSandbox:
             assert self._shell is not None
             self._shell.wanted.clear()  # before all that takes time: it may be interrupted too
             await self._prolong(timeout + _TTL_SLACK)
-            said = await self._offer(self._shell, bridge) if bridge is not None else ""
+            said = await self._folders.renew()
+            if bridge is not None and (problem := await self._offer(self._shell, bridge)):
+                said.append(problem)
             waited = bridge.waited if bridge is not None else None
             longer = asyncio.ensure_future(self._prolong_often()) if bridge is not None else None
             try:
@@ -166,7 +173,7 @@ class E2BSandbox:
                 if longer is not None:
                     longer.cancel()
             if said:
-                result = dataclasses.replace(result, notes=(*result.notes, said))
+                result = dataclasses.replace(result, notes=(*result.notes, *said))
             self._late_pause, self._late_at = _LATE_FIRST, time.monotonic() + _LATE_FIRST
             return result
 
@@ -329,8 +336,10 @@ class E2BSandbox:
         from sandbox_chat.sandbox.e2b_shell import Shell
 
         shell = Shell(self.settings, self._cloud)
+        folders = asyncio.ensure_future(self._folders.make())
         try:
             await asyncio.wait_for(shell.begin(seconds), seconds + 5.0)
+            await asyncio.wait({folders}, timeout=FOLDERS_WAIT)
         except SandboxError:
             raise
         except Exception as error:
@@ -339,6 +348,9 @@ class E2BSandbox:
                 f"The cloud made a sandbox, but its code interpreter does not answer ({what}). Check that the template "
                 f"{self.settings.e2b_template!r} has one, and E2B_DOMAIN and E2B_SANDBOX_URL."
             ) from error
+        finally:
+            folders.cancel()
+            await asyncio.gather(folders, return_exceptions=True)
         self._shell, self._files = shell, Files(self.settings, self._cloud)
 
     async def _look(self, *, listen: bool, prolong: bool) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import contextlib
 import json
 import logging
@@ -82,7 +81,7 @@ class _Held:
         self._cloud, self._sock, self._path = cloud, sock, path
         self._loop = asyncio.new_event_loop()
         self._task: asyncio.Task[None] | None = None
-        self._stopped = False
+        self._stopped = self._ending = False
         self._rest = ""
         self._thread = threading.Thread(target=self._run, name="cloud-bridge", daemon=True)
 
@@ -94,12 +93,16 @@ class _Held:
         """End it. Any thread."""
         self._stopped = True
         with contextlib.suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(lambda: self._task.cancel() if self._task else None)
+            self._loop.call_soon_threadsafe(self._cancel)
+
+    def _cancel(self) -> None:
+        if self._task is not None and not self._ending:  # else the command would not be ended
+            self._task.cancel()
 
     def _run(self) -> None:
         try:
-            self._task = self._loop.create_task(self._hold())
             if not self._stopped:
+                self._task = self._loop.create_task(self._hold())
                 with contextlib.suppress(asyncio.CancelledError):
                     self._loop.run_until_complete(self._task)
         finally:
@@ -122,11 +125,16 @@ class _Held:
                 request_timeout=settings.e2b_request_timeout,
                 retain_output=False,
             )
-            await handle.send_stdin(_box(self._path))
-            ends = [asyncio.ensure_future(self._give(handle)), asyncio.ensure_future(handle.wait())]
+            ends: list[asyncio.Future[None]] = []
             try:
-                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                await handle.send_stdin(_box(self._path))
+                ends = [asyncio.ensure_future(self._give(handle)), asyncio.ensure_future(handle.wait())]
+                done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                for each in done:
+                    if isinstance(problem := each.exception(), SandboxError):
+                        raise problem
             finally:
+                self._ending = True
                 for each in ends:
                     each.cancel()
                 await asyncio.gather(*ends, return_exceptions=True)
@@ -148,7 +156,7 @@ class _Held:
         for line in lines:
             try:
                 data = base64.b64decode(line, validate=True)
-            except binascii.Error:
+            except ValueError:
                 raise SandboxError("The cloud's sandbox sent what makes no sense.") from None
             await self._loop.sock_sendall(self._sock, data)
 

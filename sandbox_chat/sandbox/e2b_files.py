@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import posixpath
 from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import Any, BinaryIO
 
 from sandbox_chat.sandbox import e2b_errors
@@ -122,8 +123,9 @@ class Files:
         found = []
         for row in rows:
             folder = _kind(row) == "dir"
+            size = 0 if folder else max(int(row.size), 0)
             found.append(
-                FileEntry(f"{full.rstrip('/')}/{row.name}", folder, 0 if folder else max(int(row.size), 0))
+                FileEntry(f"{full.rstrip('/')}/{row.name}", folder, size, _is_link(row), _changed(row))
             )
         return found
 
@@ -214,6 +216,17 @@ def _kind(info: Any) -> str:
         return str(info.type.value)
     mode = int(getattr(info, "mode", 0) or 0)
     return "dir" if mode & 0o170000 == 0o040000 else "file"
+
+
+def _is_link(info: Any) -> bool:
+    kind = "" if info.type is None else str(info.type.value)
+    return kind == "symlink" or bool(getattr(info, "symlink_target", None))
+
+
+def _changed(info: Any) -> int:
+    """When it was changed, in microseconds; 0 where the cloud does not tell."""
+    when = getattr(info, "modified_time", None)
+    return int(when.timestamp() * 1_000_000) if isinstance(when, datetime) else 0
 
 
 def _is_regular(info: Any) -> bool:

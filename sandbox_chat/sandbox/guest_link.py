@@ -186,11 +186,13 @@ class GuestLink(Wire):
         for row in rows[:limit]:
             match row:
                 case [str(name), bool(is_dir), int(size)]:
-                    found.append(
-                        FileEntry(f"{folder}/{name[:MAX_PATH]}", is_dir, min(max(size, 0), MAX_SIZE))
-                    )
+                    is_link, changed = False, 0
+                case [str(name), bool(is_dir), int(size), bool(is_link), int(changed)]:
+                    pass
                 case _:
                     raise self._broken()
+            path, size = f"{folder}/{name[:MAX_PATH]}", min(max(size, 0), MAX_SIZE)
+            found.append(FileEntry(path, is_dir, size, is_link, changed % (1 << 64)))
         return found
 
     def start_keeper(self, folder: str, descriptor: int) -> None:

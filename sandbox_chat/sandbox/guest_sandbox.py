@@ -31,6 +31,7 @@ from sandbox_chat.sandbox.bridge_link import NO_WAY, BridgeLink
 from sandbox_chat.sandbox.gateway_link import GatewayLink
 from sandbox_chat.sandbox.guest_link import GuestLink
 from sandbox_chat.sandbox.guest_wire import Channel
+from sandbox_chat.sandbox.skills_folder import SkillsFolder
 from sandbox_chat.sandbox.watch import Bounds, Watch
 from sandbox_chat.settings import Secret, Settings
 
@@ -46,8 +47,12 @@ class GuestSandbox:
 
     info: SandboxInfo
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, skills: SkillsFolder | None = None) -> None:
         self.settings = settings
+        self._skills = skills
+        self._unsaid = ""
+        """What the next run is to say about the skills."""
+        self._told = False
         self._lock = threading.Lock()
         self._started: spawn.Started | None = None
         self._link: GuestLink | None = None
@@ -130,6 +135,7 @@ class GuestSandbox:
         link, watch = self._use(), self._watch
         at_limit = False
         said = self._offer(link, bridge) if bridge is not None else ""
+        about = self._renew_skills()
         if watch is not None:
             watch.begin()
         try:
@@ -139,7 +145,7 @@ class GuestSandbox:
             if watch is not None:
                 at_limit = watch.end()
         found = notes.of_limits(done, self.settings, at_process_limit=at_limit, isolated=self.info.safe)
-        found = (said, *found) if said else found
+        found = (*(words for words in (said, about) if words), *found)
         return dataclasses.replace(done, notes=(*done.notes, *found)) if found else done
 
     def interrupt(self) -> None:
@@ -214,6 +220,14 @@ class GuestSandbox:
         except SandboxError as problem:
             return NO_WAY.format(reason=problem)
         return ""
+
+    def _renew_skills(self) -> str:
+        """Bring what code sees of the user's skills up to date. Returns what is wrong with it, once."""
+        said, self._unsaid = self._unsaid, ""
+        if self._skills is not None:
+            said = self._skills.refresh() or said
+        told, self._told = self._told, self._told or bool(said)
+        return "" if told else said
 
     def keep(self, unused: float) -> None:
         """See ``Sandbox.keep``: notices death and hands on late output. An unused guest costs nothing and stays."""

@@ -18,6 +18,7 @@ from sandbox_chat.sandbox.environment import PythonEnvironment, find
 from sandbox_chat.sandbox.gateway_link import GatewayLink
 from sandbox_chat.sandbox.guest_link import GuestLink
 from sandbox_chat.sandbox.guest_sandbox import KEEP_EVERY, GuestSandbox
+from sandbox_chat.sandbox.skills_folder import SKILLS, SkillsFolder
 from sandbox_chat.sandbox.watch import Bounds, bounds_of
 from sandbox_chat.settings import Settings
 
@@ -53,9 +54,13 @@ class LocalSandbox(GuestSandbox):
         prepare: Callable[[PythonEnvironment], None] | None = None,
         warm: Warm | None = None,
         only_warm: bool = False,
+        skills: SkillsFolder | None = None,
     ) -> None:
-        """``prepare`` is called when it runs; ``warm`` gives one that is ready, if it can (else it must, ``only_warm``)."""
-        super().__init__(settings)
+        """``prepare`` is called when it runs; ``warm`` gives one that is ready, if it can (else it must, ``only_warm``).
+
+        ``skills`` is what code sees of the user's skills, the same as ``warm`` has.
+        """
+        super().__init__(settings, skills)
         self._prepare = prepare
         self._warm = warm
         self._only_warm = only_warm
@@ -76,7 +81,10 @@ class LocalSandbox(GuestSandbox):
             self._prepare(self._environment)
 
     def _bounds(self) -> Bounds | None:
-        return bounds_of(self.settings, folders=("/tmp", "/dev/shm", bwrap.HOME))  # noqa: S108 - inside
+        folders = ["/tmp", "/dev/shm", bwrap.HOME]  # noqa: S108 - inside
+        if self.settings.sandbox_workspace is None:
+            folders.append(bwrap.WORKSPACE)
+        return bounds_of(self.settings, folders=tuple(folders))
 
     def _spawn(self) -> spawn.Started:
         self.is_warm = False
@@ -89,7 +97,8 @@ class LocalSandbox(GuestSandbox):
                 raise SandboxUnavailable(f"There is no warm sandbox: {self._warm.state}")
         program, filter_program = needed()
         self._environment = find(self.settings.sandbox_python)
-        return spawn.in_bubblewrap(make_plan(self.settings, self._environment), program, filter_program)
+        plan = make_plan(self.settings, self._environment, skills=self._skills)
+        return spawn.in_bubblewrap(plan, program, filter_program)
 
     @property
     def _programs(self) -> str:
@@ -152,7 +161,7 @@ class UnsafeLocal(GuestSandbox):
         return SandboxUnavailable(f"The Python process for the code did not start: {reason}")
 
 
-def back_end(settings: Settings, session_id: str = "") -> BackEnd:
+def back_end(settings: Settings, session_id: str = "", skills: SkillsFolder | None = None) -> BackEnd:
     """Return how the worker makes local sandboxes. Starts nothing."""
     if settings.sandbox == "unsafe-local":
         return BackEnd(lambda: UnsafeLocal(settings), UNSAFE)
@@ -166,10 +175,14 @@ def back_end(settings: Settings, session_id: str = "") -> BackEnd:
     workspace.check(settings)
     preparer = prepare.Preparer(settings)
     if not settings.sandbox_warm:
-        return BackEnd(lambda: LocalSandbox(settings, prepare=preparer.begin), LOCAL, on_close=preparer.close)
+        return BackEnd(
+            lambda: LocalSandbox(settings, prepare=preparer.begin, skills=skills),
+            LOCAL,
+            on_close=preparer.close,
+        )
     from sandbox_chat.sandbox.warm import Warm
 
-    warm = Warm(settings, preparer)
+    warm = Warm(settings, preparer, skills)
 
     def close() -> None:
         try:
@@ -178,7 +191,7 @@ def back_end(settings: Settings, session_id: str = "") -> BackEnd:
             warm.close()
 
     return BackEnd(
-        lambda: LocalSandbox(settings, prepare=preparer.begin, warm=warm),
+        lambda: LocalSandbox(settings, prepare=preparer.begin, warm=warm, skills=skills),
         LOCAL,
         on_close=close,
         warm=warm.start,
@@ -239,7 +252,12 @@ def guest_config(settings: Settings) -> dict[str, object]:
 
 
 def make_plan(
-    settings: Settings, python: PythonEnvironment, *, preload: bool = False, warm_parent: bool = False
+    settings: Settings,
+    python: PythonEnvironment,
+    *,
+    preload: bool = False,
+    warm_parent: bool = False,
+    skills: SkillsFolder | None = None,
 ) -> bwrap.Plan:
     """Return the plan of a sandbox with ``python`` and what the cache holds for it.
 
@@ -251,6 +269,8 @@ def make_plan(
     binds = [*bwrap.python_binds(python), bwrap.Bind(spawn.guest_folder(), guest)]
     if settings.sandbox_mcp or settings.code_mode != "off":
         binds.append(bwrap.Bind(spawn.gateway_folder(), f"{SERVERS}/gateway"))
+    if skills is not None and (copy := skills.path()) is not None:
+        binds.append(bwrap.Bind(copy, SKILLS))
     environ = bwrap.environ(python)
     cached = prepare.cached(settings, python)
     for file in cached.fonts:

@@ -19,6 +19,7 @@ from sandbox_chat.sandbox import bwrap, spawn
 from sandbox_chat.sandbox.base import SandboxError
 from sandbox_chat.sandbox.environment import PythonEnvironment, find
 from sandbox_chat.sandbox.prepare import Preparer
+from sandbox_chat.sandbox.skills_folder import SkillsFolder
 from sandbox_chat.sandbox.spawn import Started
 from sandbox_chat.sandbox.warm_parent import Parent, Refused, readable
 from sandbox_chat.settings import Settings
@@ -35,9 +36,15 @@ log = logging.getLogger(__name__)
 class Warm:
     """Gives local sandboxes that are ready at once. ``start`` and ``close`` from any thread; see the module's text."""
 
-    def __init__(self, settings: Settings, preparer: Preparer | None = None) -> None:
-        """``preparer`` makes caches that the parent profits from; it is waited for, in the background."""
+    def __init__(
+        self, settings: Settings, preparer: Preparer | None = None, skills: SkillsFolder | None = None
+    ) -> None:
+        """``preparer`` makes caches that the parent profits from; it is waited for, in the background.
+
+        ``skills``: what every sandbox sees of the user's skills.
+        """
         self._settings = settings
+        self._skills = skills
         self._preparer = preparer
         self._lock = threading.Lock()
         self._forking = threading.Lock()  # held while a parent is spoken with, and before it is given up
@@ -146,7 +153,7 @@ class Warm:
         self.state = "starting"
         program, _ = local.needed()
         begun = time.monotonic()
-        plan = local.make_plan(self._settings, python, warm_parent=True)
+        plan = local.make_plan(self._settings, python, warm_parent=True, skills=self._skills)
         parent = Parent(*spawn.warm_parent(plan, program))
         try:
             try:
@@ -179,7 +186,7 @@ class Warm:
 
         while not self._stopped(0) and not self._spare_died:
             self._taken.clear()
-            plan = local.make_plan(self._settings, python, preload=True)
+            plan = local.make_plan(self._settings, python, preload=True, skills=self._skills)
             spare = spawn.in_bubblewrap(plan, *local.needed())
             with self._lock:
                 if self._closed:
@@ -234,6 +241,7 @@ class Warm:
             "shm_mb": bwrap.SHARED_MB,
             "disk_mb": self._settings.sandbox_disk_mb,
             "files": self._settings.sandbox_files,
+            "workspace": self._settings.sandbox_workspace is None,
         }
         request = {
             "room": room,

@@ -35,6 +35,7 @@ from sandbox_chat.sandbox.base import (
     SandboxLost,
 )
 from sandbox_chat.sandbox.jobs import Job, give_up
+from sandbox_chat.sandbox.kept_workspace import KeptWorkspace
 
 T = TypeVar("T")
 StateSink = Callable[[str, str], None]
@@ -57,11 +58,13 @@ class SandboxWorker:
         on_state: StateSink | None = None,
         on_close: Callable[[], None] | None = None,
         warm: Callable[[], None] | None = None,
+        kept: KeptWorkspace | None = None,
     ) -> None:
         """``factory`` makes a back end that is not started. Nothing runs before the first use.
 
         ``on_state(state, text)`` is called on the worker's thread with ``starting``, ``ready``, ``busy``, ``lost``,
         ``none`` (a start ahead of need failed, or it was let go) and ``closed``; ``on_close`` once at the end.
+        ``kept`` keeps what is in the workspace.
         """
         self.info = info
         self.generation = 0
@@ -69,6 +72,7 @@ class SandboxWorker:
         self._on_state = on_state
         self._on_close = on_close
         self._warm = warm
+        self._kept = kept
         self._jobs: queue.SimpleQueue[Job[Any] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -179,6 +183,18 @@ class SandboxWorker:
     def touch(self) -> None:
         """The sandbox is in use, by calls that do not go through here: it is not let go as unused. Any thread."""
         self._used_at = time.monotonic()
+
+    def save(self) -> None:
+        """Keep what is in the workspace, if it is to be kept, when what runs is done. Returns at once. Any thread."""
+        if self._kept is not None and self._thread is not None:
+            with contextlib.suppress(SandboxClosed):
+                self._submit(self._saving())
+
+    async def saved(self, seconds: float) -> None:
+        """The same, waiting for it; it is given up after ``seconds``."""
+        if self._kept is not None and self._thread is not None:
+            with contextlib.suppress(SandboxClosed, TimeoutError):
+                await asyncio.wait_for(self._await(self._saving()), seconds)
 
     def restart(self) -> None:
         """End the sandbox when what it does is done; the next use starts another one. Returns at once. Any thread."""
@@ -320,8 +336,12 @@ class SandboxWorker:
             self._lose(FAULT)
 
     def _do(self, job: Job[T]) -> T | None:
+        if job.name == "save":
+            self._save(job)
+            return None
         if job.name == "restart":
             if self._sandbox is not None:
+                self._save(job)
                 self._lose(RESTARTED)
             return None
         if job.name == "unfit":
@@ -404,6 +424,8 @@ class SandboxWorker:
             if closed:
                 raise SandboxClosed("The sandbox was closed while it started.")
             sandbox.start()
+            if self._kept is not None:
+                self._kept.bring(sandbox)
         except BaseException as error:
             self._drop()
             if quiet:
@@ -417,6 +439,21 @@ class SandboxWorker:
         self._used = False
         self._say("ready")
         return sandbox
+
+    def _saving(self) -> Job[None]:
+        return Job("save", lambda _sandbox: None)
+
+    def _save(self, job: Job[Any]) -> None:
+        """Keep what is in the workspace of a sandbox that was used; what fails is told by what keeps it."""
+        if self._kept is None or self._sandbox is None or not self._used:
+            return
+        job.working = True
+        try:
+            self._kept.save(self._sandbox, lambda: job.stop)
+        except SandboxError as problem:
+            log.info("the workspace was not kept: %s", problem)
+        finally:
+            job.working = False
 
     def _lose(self, reason: str) -> None:
         """The shell is gone: forget it, and remember to say so with the next result."""

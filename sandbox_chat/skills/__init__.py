@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from sandbox_chat.skills.given import Given
 from sandbox_chat.skills.skill import Draft, Skill, SkillError
 from sandbox_chat.skills.store import Store
 
-__all__ = ["Draft", "Skill", "SkillError", "Store"]
+__all__ = ["Draft", "Given", "Skill", "SkillError", "Store"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import hashlib
 import keyword
 import re
@@ -93,6 +94,19 @@ class Draft:
     path: Path
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a user looks at before they promote ``digest``. ``difference`` is clean; ``cut``: it is not all of it."""
+
+    name: str
+    digest: str
+    origin: str
+    difference: str
+    risks: tuple[str, ...]
+    files: Mapping[str, bytes]
+    cut: bool = False
+
+
 def check_name(name: str) -> None:
     """Raise ``SkillError`` when a name cannot be that of a skill, which is imported by it."""
     if (
@@ -160,6 +174,15 @@ def digest_of(files: Mapping[str, bytes]) -> str:
         data = files[name]
         whole.update(f"{len(name.encode())} {len(data)} ".encode() + name.encode() + data)
     return whole.hexdigest()
+
+
+def difference(before: Mapping[str, bytes], after: Mapping[str, bytes], label: str) -> str:
+    """Return how files differ from those that were promoted; ``label`` says what they are."""
+    lines: list[str] = []
+    for key in sorted({*before, *after}):
+        was, now = (files.get(key, b"").decode("utf-8", "replace").splitlines() for files in (before, after))
+        lines += difflib.unified_diff(was, now, f"promoted/{key}", f"{label}/{key}", lineterm="")
+    return "\n".join(lines)
 
 
 def risks(files: Mapping[str, bytes]) -> list[str]:

@@ -9,7 +9,6 @@ it was promoted is never given to code.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import fcntl
 import json
 import logging
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from sandbox_chat.skills import skill as kinds
-from sandbox_chat.skills.skill import MANIFEST, Draft, Skill, SkillError
+from sandbox_chat.skills.skill import MANIFEST, Draft, Look, Skill, SkillError
 from sandbox_chat.text import bound, clean, clean_line
 
 log = logging.getLogger(__name__)
@@ -147,25 +146,38 @@ class Store:
 
         Clean, for a terminal.
         """
-        kinds.check_name(name)
-        draft = (self.folder / DRAFTS / name).is_dir()
-        after = {key: data for key, data in self.files(name, draft=draft).items() if key != ORIGIN}
-        before = self._last(name)
-        lines: list[str] = []
-        for key in sorted({*before, *after}):
-            was, now = (
-                files.get(key, b"").decode("utf-8", "replace").splitlines() for files in (before, after)
-            )
-            lines += difflib.unified_diff(
-                was, now, f"promoted/{key}", f"{'draft' if draft else 'now'}/{key}", lineterm=""
-            )
-        return clean(bound("\n".join(lines), DIFFERENCE))
+        return self.look(name).difference
 
     def risks(self, name: str) -> list[str]:
         """Return what a reader of a draft, or of a skill, should look at."""
         draft = (self.folder / DRAFTS / name).is_dir()
         return kinds.risks(
             {key: data for key, data in self.files(name, draft=draft).items() if key != ORIGIN}
+        )
+
+    def look(self, name: str, *, draft: bool | None = None) -> Look:
+        """Return what a user must know before promoting, all of it of the same bytes. ``draft``: which one; ``None``: the draft if there is one.
+
+        Raises ``SkillError``.
+        """
+        kinds.check_name(name)
+        if draft is None:
+            draft = (self.folder / DRAFTS / name).is_dir()
+        found = self.files(name, draft=draft)
+        entry = self._promoted().get(name, {})
+        origin = (
+            found.get(ORIGIN, b"").decode("utf-8", "replace") if draft else str(entry.get("origin") or "")
+        )
+        after = {key: data for key, data in found.items() if key != ORIGIN}
+        whole = clean(kinds.difference(self._last(name), after, "draft" if draft else "now"))
+        return Look(
+            name,
+            kinds.digest_of(after),
+            clean_line(origin, 200),
+            bound(whole, DIFFERENCE),
+            tuple(kinds.risks(after)),
+            after,
+            cut=len(whole) > DIFFERENCE,
         )
 
     # -- changing --------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "rewind": ("chat.rewind", "[TURN]"),
     "sandbox": ("chat.sandbox", ""),
     "sessions": ("chat.sessions", ""),
+    "skills": ("chat.skills", ""),
     "steer": ("chat.steer", "TEXT"),
     "theme": ("app.theme", ""),
     "thinking": ("chat.thinking", "[on|off|TOKENS]"),

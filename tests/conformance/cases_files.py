@@ -7,12 +7,17 @@ import asyncio
 import hashlib
 import io
 import random
+import tempfile
+from pathlib import Path
 
 import pytest
 from conformance.registry import Ground, case
+from support.sandboxes import PATIENCE
 from support.toolbox import Tools
 
 from sandbox_chat.sandbox.base import SandboxFileError
+from sandbox_chat.sandbox.worker import SandboxWorker
+from sandbox_chat.skills import Given, Store
 
 ROOT_INSIDE = "In the cloud code may run as root, which may read and write everything there."
 MEGA = 1 << 20
@@ -263,23 +268,100 @@ async def the_tools_work(ground: Ground) -> None:
     assert len(seen.model) == 2
 
 
-CLOUD_WORKSPACE = "the ordinary user of a cloud's sandbox cannot make a folder at /; its /tmp is as new as it"
-
-
-@case("Files", not_there={"e2b": CLOUD_WORKSPACE})
+@case("Files")
 async def workspace_is_new_in_each_sandbox(ground: Ground) -> None:
     """`/workspace` is empty at first, can be written, lives as long as the sandbox, and is gone with it."""
     empty = "import os\nsorted(os.listdir('/workspace'))"
+    with ground.another() as first:
+        assert (await first.run_code(empty, timeout=PATIENCE)).result_text == "[]"
+        done = await first.run_code("open('/workspace/a.txt', 'w').write('x' * 10)", timeout=PATIENCE)
+        assert done.result_text == "10", done
+        code = "import os\nos.chdir('/workspace')\n(open('a.txt').read(), os.getcwd())"
+        done = await first.run_code(code, timeout=PATIENCE)
+        assert done.result_text == repr(("x" * 10, "/workspace"))
+        assert await first.read_file("/workspace/a.txt", max_bytes=100) == b"x" * 10
+        assert await first.write_file("/workspace/b/c.txt", b"by the tool") == "/workspace/b/c.txt"
+        done = await first.run_code("open('/workspace/b/c.txt').read()", timeout=PATIENCE)
+        assert done.result_text == repr("by the tool")
+        with ground.another() as second:
+            assert (await second.run_code(empty, timeout=PATIENCE)).result_text == "[]"
+    with ground.another() as third:
+        assert (await third.run_code(empty, timeout=PATIENCE)).result_text == "[]"
+        await third.run_code("open('/workspace/a.txt', 'w').close()", timeout=PATIENCE)
+        third.restart()
+        done = await third.run_code(empty, timeout=PATIENCE)
+        assert (done.result_text, done.fresh) == ("[]", True)
     assert await ground.result(empty) == "[]"
-    assert await ground.result("open('/workspace/kept.txt', 'w').write('x' * 10)") == "10"
-    assert await ground.result("import os\nos.chdir('/workspace')\nopen('kept.txt').read()") == repr("x" * 10)
-    assert (
-        await Tools(ground.settings, ground.folder, sandbox=ground.worker).call(
-            "read_file", path="/workspace/kept.txt"
-        )
-    ).text.strip() == "x" * 10
-    assert await ground.result("import os\noct(os.stat('/workspace').st_mode & 0o7000)") == repr("0o0")
+    tools = Tools(ground.settings, ground.folder, sandbox=ground.worker)
+    await tools.call("write_file", path="/workspace/kept.txt", content="x" * 10)
+    assert (await tools.call("read_file", path="/workspace/kept.txt")).text.strip() == "x" * 10
+    mode = "0o1000" if ground.name == "e2b" else "0o0"  # any user of the machine may write there
+    assert await ground.result("import os\noct(os.stat('/workspace').st_mode & 0o7000)") == repr(mode)
     await ground.place.kill_behind(ground.worker)
     done = await ground.run(empty)
     assert done.fresh
     assert done.result_text == "[]", done
+
+
+CLOUD_SKILLS = "In the cloud code may run as root and then change the copy that is there; the user's own skills it never sees."
+WRITES = """
+import os
+worked = []
+for act in (
+    lambda: open("/skills/double/double.py", "a").write("x"),
+    lambda: open("/skills/double/new.py", "w").write("x"),
+    lambda: os.mkdir("/skills/more"),
+    lambda: os.remove("/skills/double/double.py"),
+    lambda: os.chmod("/skills/double/double.py", 0o777),
+    lambda: os.rename("/skills/double", "/skills/other"),
+    lambda: os.rename("/skills", "/tmp/skills"),
+):
+    try:
+        act()
+        worked.append(act.__code__.co_consts)
+    except OSError:
+        pass
+worked
+"""
+THERE = """
+import os
+sorted(os.path.join(top, name) for top, _, names in os.walk("/skills") for name in names)
+"""
+
+
+@case("Files", differs={"e2b": CLOUD_SKILLS})
+async def skills_are_there_to_read(ground: Ground) -> None:
+    """In code mode `/skills` holds the skills as they were promoted, to be read only; from the next run on what changed."""
+    with tempfile.TemporaryDirectory(prefix="sandbox-chat-test-") as folder:
+        store = Store(Path(folder, "skills"))
+
+        async def there(worker: SandboxWorker) -> str:
+            done = await worker.run_code(THERE, timeout=PATIENCE)
+            assert done.ok, done
+            assert not done.notes, done.notes
+            return done.result_text
+
+        def promote(name: str, code: str) -> None:
+            store.promote(name, expected=store.save_draft(name, code, "Does it.", origin="").digest)
+
+        promote("double", "def double(x):\n    return 2 * x\n")
+        promote("bent", "GOOD = 1\n")
+        (store.folder / "bent" / "bent.py").write_text("BAD = 1\n")
+        store.save_draft("mere_draft", "BAD = 2\n", "A draft.", origin="")
+        both = "['/skills/double/SKILL.md', '/skills/double/double.py']"
+        with ground.another(skills=Given(store), code_mode="on") as worker:
+            assert await there(worker) == both
+            done = await worker.run_code("open('/skills/double/double.py').read()", timeout=PATIENCE)
+            assert done.result_text == repr("def double(x):\n    return 2 * x\n")
+            if ground.name != "e2b":
+                done = await worker.run_code(WRITES, timeout=PATIENCE)
+                assert done.result_text == "[]", done
+                assert await there(worker) == both
+            promote("triple", "def triple(x):\n    return 3 * x\n")
+            assert "/skills/triple/triple.py" in await there(worker)
+            store.remove("double")
+            store.remove("triple")
+            assert await there(worker) == "[]"
+    with ground.another(skills=Given(store)) as worker:
+        done = await worker.run_code("import os\nos.path.exists('/skills')", timeout=PATIENCE)
+        assert done.result_text == "False"

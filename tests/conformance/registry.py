@@ -12,6 +12,7 @@ from support.sandboxes import PATIENCE
 
 from sandbox_chat.sandbox import make_worker
 from sandbox_chat.sandbox.base import CodeError, Execution
+from sandbox_chat.sandbox.skills_folder import Skills
 from sandbox_chat.sandbox.worker import SandboxWorker
 from sandbox_chat.settings import Settings
 
@@ -69,21 +70,30 @@ class Ground:
 
     @contextlib.contextmanager
     def another(
-        self, on_state: Callable[[str, str], None] | None = None, **values: Any
+        self,
+        on_state: Callable[[str, str], None] | None = None,
+        *,
+        skills: Skills | None = None,
+        **values: Any,
     ) -> Iterator[SandboxWorker]:
         """A second worker of the same back end, with settings of its own."""
-        with a_worker(self.place, self.folder, on_state, **values) as (worker, _settings):
+        with a_worker(self.place, self.folder, on_state, skills=skills, **values) as (worker, _settings):
             yield worker
 
 
 @contextlib.contextmanager
 def a_worker(
-    place: Place, folder: Path, on_state: Callable[[str, str], None] | None = None, **values: Any
+    place: Place,
+    folder: Path,
+    on_state: Callable[[str, str], None] | None = None,
+    *,
+    skills: Skills | None = None,
+    **values: Any,
 ) -> Iterator[tuple[SandboxWorker, Settings]]:
     """A worker of ``place``, closed at the end."""
     chosen = {"start_timeout": PATIENCE, "data_dir": folder, **place.settings(), **values}
     settings = Settings(**chosen)
-    worker = make_worker(settings, on_state, session_id="conformance")
+    worker = make_worker(settings, on_state, session_id="conformance", skills=skills)
     assert worker is not None
     try:
         place.ready(worker)

@@ -15,6 +15,7 @@ from support.sandboxes import PATIENCE, a_worker
 
 from sandbox_chat.sandbox.base import Execution, SandboxUnavailable
 from sandbox_chat.sandbox.docker import DockerSandbox
+from sandbox_chat.sandbox.skills_folder import SkillsFolder
 from sandbox_chat.sandbox.worker import SandboxWorker
 from sandbox_chat.settings import Settings
 
@@ -299,3 +300,28 @@ def test_a_daemon_that_may_not_be_used_is_said(docker: Daemon) -> None:
     )  # fmt: skip
     assert done.returncode != 0
     assert "You may not use the Docker daemon" in str(docker_program.explain(Settings(), done.stderr))
+
+
+def test_a_daemon_that_cannot_see_the_skills(
+    docker: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One on another machine, for example: there is a container all the same, and what is missing is said once."""
+    folder = SkillsFolder(lambda: {"one": {"one.py": b"x = 1\n"}})
+    monkeypatch.setattr(folder, "path", lambda: tmp_path / "not-there")
+    settings = Settings(
+        data_dir=tmp_path, sandbox="docker", docker_image=docker.image, start_timeout=PATIENCE, code_mode="on"
+    )
+    sandbox = DockerSandbox(settings, skills=folder)
+    try:
+        sandbox.start()
+        done = run(sandbox, "import os\n(os.path.exists('/skills'), os.listdir('/workspace'))")
+        assert done.result_text == "(False, [])"
+        (note,) = done.notes
+        assert note.startswith("The user's skills are not in /skills: the daemon cannot reach")
+        assert run(sandbox, "1").notes == ()
+    finally:
+        sandbox.close()
+        sandbox.release()
+        folder.close()
+    name = f"name={sandbox.name}"
+    assert not docker.call("ps", "-aq", "--filter", name).split()

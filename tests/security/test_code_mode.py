@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import base64
 import json
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conformance.backends import wait_warm
 from support.coding import Coding, coding
 from support.mcp_host import Hosted, way
 
@@ -22,7 +24,7 @@ from sandbox_chat.bridge.shelf import Shelf
 from sandbox_chat.events import NestedFinished, NestedStarted, ServerChanged
 from sandbox_chat.mcp.base import ServerConfig
 from sandbox_chat.settings import Settings
-from sandbox_chat.skills import Store
+from sandbox_chat.skills import Given, Store
 from sandbox_chat.vault import Vault
 
 MAIL = "ann.lee@example.com"
@@ -178,7 +180,13 @@ for _ in range(500):
 print(len(held) > 50)
 for sock in held:
     sock.close()
-print(len(list_mcp_tools()) > 0)
+import time, tools
+for _ in range(100):  # until the host has seen it
+    try:
+        print(len(list_mcp_tools()) > 0)
+        break
+    except tools.ToolStoppedError:
+        time.sleep(0.1)
 """
         )
         assert said.split() == ["True", "True"]
@@ -472,6 +480,85 @@ for call in (lambda: tools.read_skill({name!r}), lambda: tools.read_skill("doubl
         said = await c.said(code)
         assert "got" not in said
         assert len(said.split()) == 3
+
+
+READ = """
+import os
+found = {}
+for top, folders, names in os.walk("/skills", followlinks=True):
+    for name in names:
+        found[os.path.join(top, name)] = open(os.path.join(top, name)).read()
+print(found)
+"""
+
+
+@pytest.mark.parametrize("warm", [False, True])
+async def test_what_is_not_promoted_is_no_file_either(warm: bool, tmp_path: Path) -> None:
+    """Drafts, changed skills, and skills that hold links are not in ``/skills``, whenever they become so."""
+    store = Store(tmp_path / "skills")
+    outside = tmp_path / "private"
+    outside.mkdir()
+    (outside / "key").write_text("THE-KEY")
+    for name in ("good", "bent", "linked", "folder_linked", "hard"):
+        store.promote(name, expected=store.save_draft(name, f"{name} = 1\n", "Does it.", origin="").digest)
+    store.save_draft("mere_draft", "DRAFT = 1\n", "A draft.", origin="")
+    (store.folder / "bent" / "bent.py").write_text("OWNED = 1\n")
+    (store.folder / "linked" / "linked.py").unlink()
+    (store.folder / "linked" / "linked.py").symlink_to(outside / "key")
+    (store.folder / "folder_linked" / "more").symlink_to(outside)
+    (store.folder / "hard" / "more.txt").hardlink_to(outside / "key")
+    (store.folder / "elsewhere").symlink_to(outside)
+    async with coding(tmp_path, skills=Given(store), sandbox_warm=warm) as c:
+        if warm:
+            wait_warm(c.worker)
+        said = await c.said(READ)
+        assert sorted(ast.literal_eval(said)) == ["/skills/good/SKILL.md", "/skills/good/good.py"]
+        (store.folder / "good" / "good.py").write_text("OWNED = 1\n")
+        assert await c.said(READ) == "{}\n"
+        (store.folder / "good" / "good.py").unlink()
+        (store.folder / "good" / "good.py").symlink_to(outside / "key")
+        assert await c.said(READ) == "{}\n"
+        store.promote("mere_draft", expected=store.draft("mere_draft").digest)
+        assert "DRAFT = 1" in await c.said(READ)
+
+
+CHANGE = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+worked = []
+def attempt(name, act):
+    try:
+        if act() not in (-1, False):
+            worked.append(name)
+    except OSError:
+        pass
+attempt("write", lambda: open("/skills/good/good.py", "w").write("x"))
+attempt("through /proc", lambda: open("/proc/self/root/skills/good/good.py", "w").write("x"))
+attempt("make", lambda: open("/skills/made", "w").write("x"))
+attempt("folder", lambda: os.mkdir("/skills/made"))
+attempt("remove", lambda: os.remove("/skills/good/good.py"))
+attempt("move", lambda: os.rename("/skills/good", "/skills/better"))
+attempt("mode", lambda: os.chmod("/skills/good/good.py", 0o666))
+attempt("link", lambda: os.link("/skills/good/good.py", "/tmp/linked"))
+attempt("times", lambda: os.utime("/skills/good/good.py"))
+attempt("remount", lambda: libc.mount(b"none", b"/skills", None, 32 | 4096, None))
+attempt("cover", lambda: libc.mount(b"tmpfs", b"/skills", b"tmpfs", 0, None))
+attempt("unmount", lambda: libc.umount2(b"/skills", 2))
+attempt("up", lambda: os.path.exists("/skills/../skills/.in-use") or os.path.exists("/skills/..in-use"))
+print(worked)
+"""
+
+
+@pytest.mark.parametrize("warm", [False, True])
+async def test_skills_cannot_be_changed_from_inside(warm: bool, tmp_path: Path) -> None:
+    store = Store(tmp_path / "skills")
+    store.promote("good", expected=store.save_draft("good", "GOOD = 1\n", "Does it.", origin="").digest)
+    async with coding(tmp_path, skills=Given(store), sandbox_warm=warm) as c:
+        if warm:
+            wait_warm(c.worker)
+        assert await c.said(CHANGE) == "[]\n"
+        assert "GOOD = 1" in await c.said(READ)
+    assert (store.folder / "good" / "good.py").read_text() == "GOOD = 1\n"
 
 
 def test_this_program_opens_no_port() -> None:

@@ -21,6 +21,7 @@ from sandbox_chat.events import Event, NestedFinished, NestedStarted
 from sandbox_chat.mcp.base import ServerConfig
 from sandbox_chat.sandbox import make_worker
 from sandbox_chat.sandbox.base import Execution
+from sandbox_chat.sandbox.skills_folder import Skills
 from sandbox_chat.sandbox.worker import SandboxWorker
 from sandbox_chat.settings import Settings
 
@@ -79,9 +80,10 @@ async def coding(
     policy: tuple[str, ...] = ("*=free",),
     answers: tuple[str, ...] = (),
     more: Callable[[Settings, Hosted], dict[str, Any]] = lambda settings, host: {},
+    skills: Skills | None = None,
     **values: Any,
 ) -> AsyncIterator[Coding]:
-    """Servers and a sandbox in code mode; ``more`` gives further arguments of the bridge."""
+    """Servers and a sandbox in code mode; ``more`` gives further arguments of the bridge, ``skills`` what is in ``/skills``."""
     chosen: dict[str, Any] = {
         "code_mode": "on",
         "code_mode_policy": policy,
@@ -91,7 +93,7 @@ async def coding(
         **values,
     }
     async with hosted(folder, *configs, allow=(), answers=answers, **chosen) as host:
-        worker = make_worker(host.settings)
+        worker = make_worker(host.settings, skills=skills)
         assert worker is not None
         bridge = CodeBridge(
             host.servers,

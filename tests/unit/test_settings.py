@@ -224,7 +224,7 @@ def test_what_decides_about_this_computer_is_not_taken_from_the_folder(sources: 
     assert {item.name for item in OWN} == {
         "docker_command", "sandbox_python", "sandbox_workspace", "downloads_dir", "mcp", "mcp_config", "mcp_allow",
         "data_dir", "log", "code_mode_policy", "pii_patterns", "pii_reveal", "skills_dir",
-        "http_token",
+        "http_token", "pii_passphrase",
     }  # fmt: skip
     sources.env_file(
         "".join(f"{variable(item)}=/evil/x\n" for item in OWN) + "SANDBOX_CHAT_SANDBOX=unsafe-local\n"

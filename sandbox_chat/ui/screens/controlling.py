@@ -1,4 +1,4 @@
-"""What the chat's screen does for the controls: model, effort, thinking, memory of the agent, sandbox, MCP servers."""
+"""What the chat's screen does for the controls: model, effort, thinking, memory of the agent, sandbox, MCP servers, skills."""
 
 from __future__ import annotations
 
@@ -208,6 +208,14 @@ class Controlling(PaneScreen):
         from sandbox_chat.ui.screens.servers import ServersScreen
 
         self.app.push_screen(ServersScreen(self.chat))
+
+    # -- skills ----------------------------------------------------------------------------------------------
+
+    def action_skills(self) -> None:
+        """Show the user's skills and the drafts that the agent handed in."""
+        from sandbox_chat.ui.screens.skills import SkillsScreen
+
+        self.app.push_screen(SkillsScreen(self.settings))
 
     # -- helpers ---------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from sandbox_chat.words import tr
 
 PLACES = (
     "composer", "queue", "ask", "find", "transcript", "tools", "details", "pane", "tabs", "choices", "chat", "picture", "pager", "page", "welcome", "help",
-    "sessions", "lookup", "confirm", "rename", "choose", "sandbox", "servers", "values", "link", "elsewhere", "approvals", "app", "editing", "field",
+    "sessions", "lookup", "confirm", "rename", "choose", "sandbox", "servers", "skills", "values", "link", "elsewhere", "approvals", "app", "editing", "field",
 )  # fmt: skip
 """The places that hold keys, in the order in which they are shown."""
 

@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from rich.cells import cell_len
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widget import Widget
 from textual.widgets import Static
 
 from sandbox_chat.events import ServerChanged
@@ -26,72 +24,42 @@ from sandbox_chat.ui.glyphs import glyph
 from sandbox_chat.ui.server_views import STATES, rows
 from sandbox_chat.ui.state import ChatState
 from sandbox_chat.ui.widgets.key_line import KeyLine
+from sandbox_chat.ui.widgets.row_list import RowList
 from sandbox_chat.ui.widgets.text_view import TextView
 from sandbox_chat.words import tr
 
 NAME_WIDTH = 24
 """Cells of a server's name in the list at most."""
-OTHER_ROWS = 12
-"""Rows of the screen that the list leaves for the rest."""
-SHOWN = 8
-"""Servers that are seen at once; fewer where the screen is low."""
 FOLLOW = 0.2
 """Seconds between two looks whether something has changed."""
 
 
-class ServerList(Widget):
+class ServerList(RowList):
     """The servers, a row each: state, name, tools, place. The chosen one is marked."""
 
-    DEFAULT_CSS = """
-    ServerList { height: auto; width: 1fr; margin: 1 0; }
-    """
-
     def __init__(self, state: ChatState, changed: Callable[[], None], *, id: str | None = None) -> None:
-        super().__init__(id=id)
+        super().__init__(changed, id=id)
         self.state = state
-        self.place = 0
-        self._changed = changed
-        self._top = 0
 
     @property
-    def servers(self) -> list[ServerChanged]:
+    def items(self) -> list[ServerChanged]:
         """All of them, in the order in which they were told of."""
         return list(self.state.servers.values())
 
     @property
     def chosen(self) -> ServerChanged | None:
         """The chosen one; ``None`` when there is none at all."""
-        servers = self.servers
-        return servers[min(self.place, len(servers) - 1)] if servers else None
+        servers = self.items
+        return servers[self.present] if servers else None
 
-    def choose(self, place: int) -> None:
-        """Choose the server at this place, or the next one there is."""
-        self.place = max(0, min(place, len(self.servers) - 1))
-        self.refresh(layout=True)
-        self._changed()
-
-    def _window(self) -> range:
-        room = max(1, min(SHOWN, self.app.size.height - OTHER_ROWS))
-        count = len(self.servers)
-        place = max(0, min(self.place, count - 1))
-        self._top = max(0, min(self._top, place, count - room))
-        self._top = max(self._top, place - room + 1)
-        return range(self._top, min(count, self._top + room))
-
-    def get_content_height(self, container: object, viewport: object, width: int) -> int:
-        """Return the rows that are needed."""
-        del container, viewport, width
-        return len(self._window())
-
-    def render(self) -> Content:
-        """Draw the servers that are seen."""
-        servers, width = self.servers, self.content_size.width
+    def rows_of(self, places: range, width: int) -> list[Content]:
+        """Draw servers."""
+        servers = self.items
         names = min(NAME_WIDTH, max((cell_len(server.name) for server in servers), default=0))
         states = max((cell_len(tr(f"servers.state_{state}")) for state in STATES), default=0)
-        return Content("\n").join(
-            self._row(servers[place], width, names, states, chosen=servers[place] is self.chosen)
-            for place in self._window()
-        )
+        return [
+            self._row(servers[place], width, names, states, chosen=place == self.present) for place in places
+        ]
 
     @staticmethod
     def _row(server: ServerChanged, width: int, names: int, states: int, *, chosen: bool) -> Content:
@@ -107,23 +75,6 @@ class ServerList(Widget):
             (word + " " * (states - cell_len(word) + 2), colour),
             (fit(rest, max(0, width - used)), "$muted"),
         ).truncate(max(1, width))
-
-    def on_click(self, event: events.Click) -> None:
-        """Choose the server that was clicked."""
-        offset = event.get_content_offset(self)
-        if offset is not None and offset.y < len(self._window()):
-            event.stop()
-            self.choose(self._window()[offset.y])
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Choose the next one."""
-        event.stop()
-        self.choose(self.place + 1)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Choose the one before."""
-        event.stop()
-        self.choose(self.place - 1)
 
 
 class ServerDetail(TextView, can_focus=False):
@@ -201,12 +152,12 @@ class ServersScreen(ModalScreen[None]):
         return self.query_one(ServerDetail)
 
     def _follow(self) -> None:
-        now = self.servers.servers
+        now = self.servers.items
         if len(now) != len(self._shown) or any(a is not b for a, b in zip(now, self._shown, strict=True)):
             self._take()
 
     def _take(self) -> None:
-        self._shown = self.servers.servers
+        self._shown = self.servers.items
         self.set_class(not self._shown, "-empty")
         self.servers.choose(self.servers.place)
 

@@ -272,6 +272,24 @@ def test_the_prompt_names_a_shared_folder(tmp_path: Path) -> None:
     assert str(tmp_path) not in system_prompt(shared, new_run=False, today=TODAY)
 
 
+def test_the_prompt_names_the_folders_of_code_mode() -> None:
+    for kind in ("local", "docker", "e2b"):
+        prompt = system_prompt(Settings(sandbox=kind, code_mode="on"), new_run=False, today=TODAY)
+        assert "/workspace is empty at the start of a session and gone at its end" in prompt
+        assert "/skills/<name>/, read-only" in prompt
+        assert "/skills/" not in system_prompt(Settings(sandbox=kind), new_run=False, today=TODAY)
+    plain = system_prompt(Settings(sandbox="unsafe-local", code_mode="on"), new_run=False, today=TODAY)
+    assert "/workspace" not in plain and "/skills/" not in plain
+
+
+def test_the_prompt_says_that_the_workspace_is_kept() -> None:
+    kept = Settings(keep_workspace=True, code_mode="on")
+    assert "/workspace are kept with the session" in system_prompt(kept, new_run=False, today=TODAY)
+    assert "gone at its end" not in system_prompt(kept, new_run=False, today=TODAY)
+    assert "Only the files in /workspace are there again" in system_prompt(kept, new_run=True, today=TODAY)
+    assert "there again" not in system_prompt(Settings(), new_run=True, today=TODAY)
+
+
 def test_the_prompt_without_a_sandbox_offers_no_tools() -> None:
     prompt = system_prompt(Settings(sandbox="off"), new_run=False, today=TODAY)
     assert "no sandbox" in prompt

@@ -56,12 +56,23 @@ def test_entries_are_sorted_and_limited(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     (tmp_path / "broken").symlink_to("nowhere")
     found = files.entries(str(tmp_path), 3)
+    times = {name: (tmp_path / name).lstat().st_mtime_ns for name in ("a", "b", "broken", "d")}
     assert found == {
         "path": str(tmp_path),
-        "entries": [["a", False, 2], ["b", False, 2], ["broken", False, 7]],
+        "entries": [
+            ["a", False, 2, False, times["a"]],
+            ["b", False, 2, False, times["b"]],
+            ["broken", False, 7, True, times["broken"]],
+        ],
         "total": 5,
     }
-    assert ["d", True, 0] in files.entries(str(tmp_path), 10)["entries"]
+    assert ["d", True, 0, False, times["d"]] in files.entries(str(tmp_path), 10)["entries"]
+    (tmp_path / "to-d").symlink_to("d")
+    assert next(row for row in files.entries(str(tmp_path), 10)["entries"] if row[0] == "to-d")[1:4] == [
+        True,
+        0,
+        True,
+    ]
     with pytest.raises(files.FileError):
         files.entries(str(tmp_path / "a"), 3)
 

@@ -137,6 +137,20 @@ def test_a_shared_folder_may_have_any_name(tmp_path: Path) -> None:
     assert row == ["type=bind", f"source={folder}", "target=/workspace"]
 
 
+def test_the_workspace_is_in_memory_and_bounded(tmp_path: Path) -> None:
+    found = options(docker.arguments(settings(tmp_path, sandbox_disk_mb=77), "n", "s"))
+    (row,) = [value for value in found["--tmpfs"] if value.startswith("/workspace:")]
+    fields = row.partition(":")[2].split(",")
+    assert {"nosuid", "nodev", "size=77m", f"nr_inodes={docker.INODES}"} <= set(fields)
+
+
+def test_skills_are_mounted_to_be_read(tmp_path: Path) -> None:
+    folder = tmp_path / "a,b"
+    found = options(docker.arguments(settings(tmp_path), "n", "s", skills=folder))
+    (row,) = csv.reader(found["--mount"])
+    assert row == ["type=bind", f"source={folder}", "target=/skills", "readonly"]
+
+
 def test_the_box_holds_the_whole_guest(tmp_path: Path) -> None:
     data = docker.box(settings(tmp_path, sandbox_cpu_seconds=77))
     assert int.from_bytes(data[:4], "big") == len(data) - 4

@@ -280,7 +280,21 @@ def test_files(make: Callable[[Answer], Guest], monkeypatch: pytest.MonkeyPatch)
     assert guest.link.read_file("x", 10) == b""
 
 
-@pytest.mark.parametrize("entries", [None, [1], [["a", 1, 2]], [["a", True]], [["a", True, "x"]], "abc"])
+@pytest.mark.parametrize(
+    "entries",
+    [
+        None,
+        [1],
+        [["a", 1, 2]],
+        [["a", True]],
+        [["a", True, "x"]],
+        "abc",
+        [["a", True, 1, False]],
+        [["a", True, 1, 0, 5]],
+        [["a", True, 1, False, "x"]],
+        [["a", True, 1, False, 5, 6]],
+    ],
+)
 def test_lists_that_make_no_sense(make: Callable[[Answer], Guest], entries: Any) -> None:
     guest = make(lambda g, m, _b: g.send({"op": "reply", "id": m["id"], "path": "/tmp", "entries": entries}))
     with pytest.raises(SandboxError):

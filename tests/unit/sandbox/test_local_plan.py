@@ -7,12 +7,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from support import ordinary
 
 from sandbox_chat.sandbox import bwrap, environment, local, make_worker, prepare
 from sandbox_chat.sandbox.base import SandboxUnavailable
 from sandbox_chat.sandbox.environment import PythonEnvironment
+from sandbox_chat.sandbox.skills_folder import SkillsFolder
 from sandbox_chat.settings import Settings
 
 
@@ -80,6 +83,56 @@ def test_arguments(tmp_path: Path) -> None:
         assert part in text, part
     assert "--bind" not in arguments
     assert "--share-net" not in arguments
+
+
+def test_the_workspace_has_the_room_of_tmp(tmp_path: Path) -> None:
+    plan = local.make_plan(settings(tmp_path, sandbox_disk_mb=77), fake(tmp_path))
+    text = " ".join(plan.arguments([str(bind.source) for bind in plan.binds], {}, 6))
+    assert f"--perms 0700 --size {77 << 20} --tmpfs /workspace" in text
+    assert text.index("--tmpfs /workspace") < text.index("--remount-ro / ")
+    bounds = local.LocalSandbox(settings(tmp_path))._bounds()
+    assert bounds is not None
+    assert "/workspace" in bounds.folders
+    with ordinary.open_folder() as place:  # one of the user's is on their disk
+        if os.geteuid() == 0:
+            os.chown(place, 4321, 4321)
+        chosen = settings(tmp_path, sandbox_workspace=place)
+        plan = local.make_plan(chosen, fake(tmp_path))
+        text = " ".join(plan.arguments([*(str(bind.source) for bind in plan.binds), "/given"], {}, 6))
+        assert "--tmpfs /workspace" not in text
+        assert "--bind /given /workspace" in text
+        bounds = local.LocalSandbox(chosen)._bounds()
+        assert bounds is not None
+        assert "/workspace" not in bounds.folders
+
+
+def test_skills_are_bound_to_be_read(tmp_path: Path) -> None:
+    folder = SkillsFolder(lambda: {"one": {"one.py": b"x"}})
+    try:
+        plan = local.make_plan(settings(tmp_path, code_mode="on"), fake(tmp_path), skills=folder)
+        arguments = plan.arguments([str(bind.source) for bind in plan.binds], {}, 6)
+        place = arguments.index("/skills")
+        assert arguments[place - 2 : place + 1] == ["--ro-bind", str(folder.path()), "/skills"]
+    finally:
+        folder.close()
+    plan = local.make_plan(settings(tmp_path), fake(tmp_path))
+    assert all(bind.target != "/skills" for bind in plan.binds)
+
+
+def test_skills_are_made_only_in_code_mode(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def give() -> dict[str, dict[str, bytes]]:
+        asked.append("!")
+        return {}
+
+    for mode in ("off", "on"):
+        worker = make_worker(settings(tmp_path, code_mode=mode, sandbox_warm=False), skills=give)
+        assert worker is not None
+        sandbox: Any = worker._factory()
+        assert (sandbox._skills is not None) == (mode == "on")
+        worker.close()
+    assert not asked  # before a sandbox is started nothing is read
 
 
 def test_limits_follow_the_settings(tmp_path: Path) -> None:

@@ -430,3 +430,106 @@ async def test_cancelled_while_starting_does_not_run(rig: Rig, monkeypatch: pyte
     go_on.set()
     await rig.run("y")
     assert rig.log == ["y"]
+
+
+class Kept:
+    """Keeps nothing, and says what it was asked."""
+
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+        self.wait: threading.Event | None = None
+        self.stopped = False
+        self.error: SandboxError | None = None
+
+    def bring(self, sandbox: Any) -> None:
+        self.log.append("bring")
+        if self.error is not None:
+            raise self.error
+
+    def save(self, sandbox: Any, stopped: Callable[[], bool]) -> None:
+        self.log.append("save")
+        if self.error is not None:
+            raise self.error
+        if self.wait is not None:
+            assert self.wait.wait(10)
+        self.stopped = stopped()
+
+
+class KeepingRig(Rig):
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept = Kept(self.log)
+        self.worker = SandboxWorker(lambda: Back(self.log), info=INFO, kept=self.kept)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def keeping() -> Iterator[KeepingRig]:
+    found = KeepingRig()
+    yield found
+    found.worker.close()
+
+
+async def test_a_workspace_is_brought_and_saved(keeping: KeepingRig) -> None:
+    await keeping.run("x")
+    await keeping.worker.saved(10)
+    await keeping.run("y")
+    keeping.worker.save()
+    await keeping.run("z")
+    assert [word for word in keeping.log if word != "keep"] == [
+        "start",
+        "bring",
+        "x",
+        "save",
+        "y",
+        "save",
+        "z",
+    ]
+
+
+async def test_nothing_is_started_to_save_a_workspace(keeping: KeepingRig) -> None:
+    keeping.worker.save()
+    await keeping.worker.saved(10)
+    assert keeping.log == []
+    assert keeping.worker._thread is None
+    keeping.worker.prestart()
+    await keeping.worker.saved(10)
+    assert keeping.log == ["start", "bring"]  # nothing was done in it
+    keeping.worker.close()
+    await keeping.worker.saved(10)
+    assert "save" not in keeping.log
+
+
+async def test_a_workspace_is_saved_before_the_sandbox_is_ended_on_purpose(keeping: KeepingRig) -> None:
+    await keeping.run("x")
+    keeping.worker.restart()
+    await keeping.run("y")
+    order = [word for word in keeping.log if word != "keep"]
+    assert order == ["start", "bring", "x", "save", "close", "release", "start", "bring", "y"]
+
+
+async def test_saving_is_given_up_in_time(keeping: KeepingRig) -> None:
+    await keeping.run("x")
+    keeping.kept.wait = threading.Event()
+    task = asyncio.create_task(keeping.worker.saved(0.05))
+    while "save" not in keeping.log:
+        await asyncio.sleep(0.01)
+    threading.Timer(0.3, keeping.kept.wait.set).start()
+    await task
+    assert keeping.kept.stopped
+
+
+async def test_a_workspace_that_cannot_be_saved_does_no_harm(keeping: KeepingRig) -> None:
+    await keeping.run("x")
+    keeping.kept.error = SandboxLost("gone")
+    await keeping.worker.saved(10)
+    keeping.kept.error = None
+    assert (await keeping.run("y")).ok
+
+
+async def test_a_sandbox_that_is_lost_while_the_workspace_is_brought(keeping: KeepingRig) -> None:
+    keeping.kept.error = SandboxLost("gone")
+    with pytest.raises(SandboxError, match="gone"):
+        await keeping.run("x")
+    keeping.kept.error = None
+    assert (await keeping.run("y")).ok
+    assert keeping.log.count("release") == 1

@@ -267,3 +267,29 @@ def test_files_of_a_skill_are_given_as_they_were_promoted(store: Store) -> None:
     (store.folder / "notes" / "more.md").write_text("Else.")
     with pytest.raises(SkillError, match="was changed after"):
         store.text("notes", "more.md")
+
+
+def test_a_look_is_of_one_draft_or_of_the_skill_beside_it(store: Store) -> None:
+    promoted(store)
+    draft = store.save_draft(
+        "double", CODE.replace("2 *", "eval(x) *"), "Doubles.", origin="session-2 call-1"
+    )
+    seen = store.look("double")
+    assert seen == store.look("double", draft=True)
+    assert (seen.digest, seen.origin, seen.cut) == (draft.digest, "session-2 call-1", False)
+    assert "+    return eval(x) * x" in seen.difference
+    assert seen.risks == ("double.py calls eval.",)
+    assert b"eval" in seen.files["double.py"]
+    beside = store.look("double", draft=False)
+    assert (beside.difference, beside.risks, beside.origin) == ("", (), "session-1 call-2")
+    assert beside.digest == store.skills()[0].digest
+    with pytest.raises(SkillError, match="There is no draft of a skill triple"):
+        store.look("triple", draft=True)
+
+
+def test_a_look_says_that_it_is_cut(store: Store) -> None:
+    store.save_draft("long", "x = 1  # more\n" * 10_000, "Long.", origin="session-1")
+    seen = store.look("long")
+    assert seen.cut
+    assert "cut out of" in seen.difference
+    assert len(seen.difference) < 101_000

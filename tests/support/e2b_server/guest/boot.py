@@ -72,7 +72,24 @@ def build(box: str, code: str, prefix: str, base: str, gateway: str, servers: st
         for entry in Path("/mnt/etc").iterdir():
             Path("/etc", entry.name).symlink_to(entry)
     Path("/home/user").mkdir()
+    own_root()
     return f"{'/mnt/venv' if 'venv' in wanted else prefix}/bin/python"
+
+
+def own_root() -> None:
+    """Let folders be made at the root without making them on the machine of the one who tests."""
+    root = Path("/mnt/root")
+    root.mkdir()
+    mount("tmpfs", str(root), "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=64m")
+    for entry in Path("/").iterdir():
+        place = root / entry.name
+        if entry.is_symlink():
+            place.symlink_to(entry.readlink())
+        elif entry.is_dir():
+            place.mkdir()
+            mount(str(entry), str(place), flags=MS_BIND | MS_REC)
+    os.chroot(root)
+    os.chdir("/")
 
 
 def font_lists() -> dict[str, bytes]:
