@@ -156,5 +156,11 @@ def make_bridge(
         ask,
         save_picture=picture_saver(save_picture),
         private=private,
-        shelf=Shelf(Store(skills_folder(settings)), emit, origin=origin, ask=ask if asks else None),
+        shelf=Shelf(
+            Store(skills_folder(settings)),
+            emit,
+            origin=origin,
+            ask=ask if asks else None,
+            **({"hide": privacy.text} if privacy is not None else {}),
+        ),
     )

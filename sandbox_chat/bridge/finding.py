@@ -13,6 +13,8 @@ from sandbox_chat.text import clean_line
 DETAILS = ("names", "summary", "full")
 FIRST_LINE = 160
 """Characters of a tool's first line."""
+MOST_WORDS = 40
+"""Words of a query that count."""
 MOST = 1000
 """Tools that one search gives at most."""
 _WORD = re.compile(r"[^\W_]+")
@@ -104,7 +106,7 @@ def signature(tool: ToolDefinition) -> str:
 
 def search(tools: Sequence[ToolDefinition], query: str, limit: int = MOST) -> list[ToolDefinition]:
     """Return the tools that fit a query, the best first; those that fit alike in their order."""
-    words = [word.lower() for word in _WORD.findall(query)]
+    words = [word.lower() for word in _WORD.findall(query)][:MOST_WORDS]
     if not words:
         return list(tools[:limit])
     rated = [(-rate, number) for number, tool in enumerate(tools) if (rate := _rate(tool, words))]

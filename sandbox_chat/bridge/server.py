@@ -42,6 +42,10 @@ NO_RUN = "No run of code may make calls now: only code that the agent runs may, 
 BAD_TOKEN = "This connection does not know the session's token."  # noqa: S105 - a sentence
 STOPPED = "The call was stopped."
 ASKED_BY_CODE = "This is called by code in the sandbox that the agent wrote."
+READING = 30.0
+"""Seconds that code may take to read an answer."""
+LONGEST_NAME = 1000
+"""Characters of a name or a query that are looked at."""
 LOGGED = 50
 """Refusals that are logged one by one for each run."""
 
@@ -93,6 +97,8 @@ class CodeBridge:
             finally:
                 self._run = None
                 await run.end()
+                for task in list(self._open):  # also what is half heard, and who does not read
+                    task.cancel()
 
     def without_token(self, text: str) -> str:
         """Return a text for the model without the token, which code can find."""
@@ -115,18 +121,23 @@ class CodeBridge:
             self._refuse("too many connections")
             sock.close()
             return
-        task = asyncio.ensure_future(self._follow(sock))
+        task = asyncio.ensure_future(self._follow(sock, self._run))
         self._open.add(task)
         task.add_done_callback(self._open.discard)
 
-    async def _follow(self, sock: socket.socket) -> None:
+    async def _follow(self, sock: socket.socket, run: Run | None) -> None:
+        """Serve a connection that was made during ``run``, which it belongs to."""
         reader, writer = await asyncio.open_connection(sock=sock)
         try:
-            answer = await self._heard(reader)
+            answer = await self._heard(reader, run)
             writer.write(answer if isinstance(answer, bytes) else self._packed(answer))
-            await writer.drain()
-        except (OSError, BadFrame):
-            return
+            async with asyncio.timeout(READING):
+                await writer.drain()
+        except (OSError, BadFrame):  # a timeout is one too
+            writer.transport.abort()
+        except asyncio.CancelledError:
+            writer.transport.abort()
+            raise
         finally:
             writer.close()
 
@@ -138,7 +149,7 @@ class CodeBridge:
             self._refuse(str(problem))
             return pack(_failure("limit", str(problem)), longest)
 
-    async def _heard(self, reader: asyncio.StreamReader) -> Answer | bytes:
+    async def _heard(self, reader: asyncio.StreamReader, run: Run | None) -> Answer | bytes:
         """Read one request and do what it asks for, unless its connection is closed before."""
         try:
             request = await receive(reader, int(self._settings.code_mode_request_mb * 1_000_000))
@@ -151,8 +162,7 @@ class CodeBridge:
         ):
             self._refuse("a wrong token")
             return _failure("denied", BAD_TOKEN)
-        run = self._run
-        if run is None or run.over:
+        if run is None or run.over or run is not self._run:
             self._refuse("a call outside of a run")
             return _failure("stopped", NO_RUN)
         work = asyncio.ensure_future(self._answer(run, request))
@@ -160,8 +170,7 @@ class CodeBridge:
         run.tasks.add(work)
         work.add_done_callback(run.tasks.discard)
         try:
-            with run.waiting():
-                await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
             if not work.done():  # the code does not wait for it any more
                 work.cancel()
             return await work
@@ -177,7 +186,7 @@ class CodeBridge:
                 case "call":
                     return await self._call(run, request)
                 case "list" | "search" | "details" | "server":
-                    return await self._find(request)
+                    return await self._found(request)
                 case "skills" | "skill" | "skill_text" | "draft" if self._shelf is not None:
                     return await self._shelf.answer(request, run.call_id)
             self._refuse("a request that is none")
@@ -195,6 +204,14 @@ class CodeBridge:
 
     async def _tools(self) -> Sequence[ToolDefinition]:
         return await self._servers.definitions() if self._servers is not None else []
+
+    async def _found(self, request: Mapping[str, Any]) -> Answer:
+        """Answer what asks for tools; what a server says of itself may hold personal data too."""
+        short = {
+            key: value[:LONGEST_NAME] if isinstance(value, str) else value for key, value in request.items()
+        }
+        answer = await self._find(short)
+        return await self._private.safe_value(answer, strict=False) if self._private is not None else answer
 
     async def _find(self, request: Mapping[str, Any]) -> Answer:
         tools = await self._tools()
@@ -246,12 +263,20 @@ class CodeBridge:
         ):
             return _failure("arguments", "timeout must be a number of seconds above 0.")
         tools = await self._tools()
-        tool = finding.find(tools, str(request.get("name")))
+        name = str(request.get("name"))[:LONGEST_NAME]
+        tool = finding.find(tools, name)
         if tool is None or self._servers is None:
             self._refuse("a tool that there is not")
-            return self._unknown(request.get("name"), tools)
+            return self._unknown(name, tools)
+        # Only what counts as a call stops the clock of the code.
+        with run.waiting():
+            return await self._counted(run, tool, arguments, self._limit(timeout))
+
+    async def _counted(
+        self, run: Run, tool: ToolDefinition, arguments: dict[str, Any], limit: float | None
+    ) -> bytes:
         async with run.call() as number:
-            return await self._told(run, number, tool, arguments, self._limit(timeout))
+            return await self._told(run, number, tool, arguments, limit)
 
     async def _told(
         self, run: Run, number: int, tool: ToolDefinition, arguments: dict[str, Any], limit: float | None
@@ -260,9 +285,8 @@ class CodeBridge:
         call_id = f"{run.call_id}.{number}"
         private = self._private
         said: dict[str, Any] = await private.hidden(arguments) if private is not None else arguments
-        self._emit(
-            NestedStarted(tool_use_id=run.call_id, call_id=call_id, name=tool.full_name, input=_clean(said))
-        )
+        shown = await asyncio.to_thread(_clean, said)
+        self._emit(NestedStarted(tool_use_id=run.call_id, call_id=call_id, name=tool.full_name, input=shown))
         start = time.monotonic()
         content: tuple[Any, ...] = (TextContent(STOPPED),)
         answer = _failure("stopped", STOPPED)
@@ -323,11 +347,11 @@ class CodeBridge:
                 tool.server, tool.name, arguments, call_id=run.call_id, ask=self._ask, terms=terms
             )
         except Refused as refusal:
-            self._refuse(values.short(str(refusal)))
-            words = str(refusal).removeprefix("[error] ")
+            words = await self._hidden(str(refusal).removeprefix("[error] "), strict=bool(shows))
+            self._refuse(values.short(words))
             if refusal.kind == "arguments":
                 words += f" Expected: {finding.signature(tool)}."
-            return _failure(refusal.kind, await self._hidden(words, strict=bool(shows)))
+            return _failure(refusal.kind, words)
         except McpError as error:
             kind = "timeout" if "did not answer within" in str(error) else "failed"
             return _failure(kind, await self._hidden(str(error), strict=bool(shows)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sandbox_chat.bridge import values
@@ -31,13 +31,23 @@ class Shelf:
     """The skills of ``store`` for the code of a session; ``origin`` says which one in drafts.
 
     ``ask`` asks the user about a draft, beside the run that handed it in; without it a notice says how to look at it.
+    ``hide`` replaces personal data in the question, which is recorded.
     """
 
-    def __init__(self, store: Store, emit: Sink, *, origin: str, ask: Ask | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        emit: Sink,
+        *,
+        origin: str,
+        ask: Ask | None = None,
+        hide: Callable[[str], str] = lambda text: text,
+    ) -> None:
         self._store = store
         self._emit = emit
         self._origin = origin
         self._ask = ask
+        self._hide = hide
         self._drafts = 0
         self._offers: dict[str, asyncio.Task[None]] = {}
 
@@ -103,7 +113,8 @@ class Shelf:
         """Show a draft to the user, and do with it what they say."""
         try:
             seen = await asyncio.to_thread(self._store.look, draft.name, draft=True)
-            match await ask(_question(seen, draft.description)):
+            question = await asyncio.to_thread(_question, seen, draft.description, self._hide)
+            match await ask(question):
                 case "promote":
                     skill = await asyncio.to_thread(self._store.promote, draft.name, expected=seen.digest)
                     words = f"The skill {skill.name} is promoted, version {skill.version}: code can import it now."
@@ -117,7 +128,7 @@ class Shelf:
             self._emit(Notice(level="warning", text=str(problem)))
 
 
-def _question(seen: Look, description: str) -> Question:
+def _question(seen: Look, description: str, hide: Callable[[str], str]) -> Question:
     told = [f"From {seen.origin}. {description}".strip(), *(f"Look at: {risk}" for risk in seen.risks)]
     choices = [
         Choice("discard", "d", "delete it"),
@@ -132,7 +143,7 @@ def _question(seen: Look, description: str) -> Question:
     return Question(
         kind="skill_draft",
         question=f"Promote the skill {seen.name}, which the agent handed in?",
-        detail=clean("\n".join([*told, "", bound(seen.difference, JUDGED)])),
+        detail=hide(clean("\n".join([*told, "", bound(seen.difference, JUDGED)]))),
         choices=tuple(choices),
         default="keep",
     )

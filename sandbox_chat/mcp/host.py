@@ -243,10 +243,11 @@ class Servers:
         terms: Terms | None = None,
     ) -> tuple[types.CallToolResult, ToolDefinition]:
         """Make a call that may be made, and return what came of it and of which tool. Raises ``McpError``."""
-        frozen, words = _frozen(arguments)
+        by_code = terms is not None  # which may be hostile, and write much
+        frozen, words = await asyncio.to_thread(_frozen, arguments) if by_code else _frozen(arguments)
         terms = terms or self._terms(server, name)
         if terms.shown is not None:
-            words = _frozen(terms.shown)[1]
+            words = (await asyncio.to_thread(_frozen, terms.shown))[1]
         approved, again = "", False
         for _ in range(ASKED_AGAIN):
             connection = await server.connected()
@@ -264,7 +265,11 @@ class Servers:
                         raise
                     again = True
                     continue
-            if problem := wrong_arguments(name, tool.schema, frozen):
+            checked = (name, tool.schema, frozen)
+            problem = (
+                await asyncio.to_thread(wrong_arguments, *checked) if by_code else wrong_arguments(*checked)
+            )
+            if problem:
                 raise Refused(f"[error] {clean(problem)}", "arguments", tool)
             free = terms.is_free is not None and terms.is_free(server.config, tool)
             refusal = await self._permission.refusal(

@@ -55,6 +55,7 @@ class Permission:
     def __init__(self, settings: Settings, pins: Path) -> None:
         self._allowed = frozenset(settings.mcp_allow)
         self._pins = pins
+        self._never: set[tuple[str, str]] = set()
         self._held: dict[str, Any] = {}  # of this session, whatever becomes of the file
 
     async def refusal(
@@ -76,6 +77,8 @@ class Permission:
         if config.place == "sandbox":
             return ""  # what it can reach, code in the sandbox can too
         changed = ""
+        if (tool.server, tool.original) in self._never:
+            free = False  # the user said never, and a server may not change that by calling itself harmless
         if free or self._is_allowed(config, tool):
             changed = self._changes(tool)
             if not changed:
@@ -87,7 +90,10 @@ class Permission:
             self._pin(tool)
         if answer in ("once", "session"):
             return ""
-        return REFUSED_SESSION if answer == "never" else REFUSED
+        if answer == "never":
+            self._never.add((tool.server, tool.original))
+            return REFUSED_SESSION
+        return REFUSED
 
     def _is_allowed(self, config: ServerConfig, tool: ToolDefinition) -> bool:
         servers = {tool.server, config.name}

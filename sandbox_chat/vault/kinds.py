@@ -30,7 +30,7 @@ Finder = Callable[[str], Iterator[Span]]
 # --- e-mail -------------------------------------------------------------------------------------------------
 
 _EMAIL = re.compile(
-    r"(?<![\w.%+/@-])(?<!\w['’])[\w](?:[\w.%+'-]{0,62}[\w%+-])?@(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,8}[^\W\d_]{2,24}(?![\w@-])"
+    r"(?<![\w.%+@])(?<!\w['’])[\w](?:[\w.%+'-]{0,62}[\w%+-])?@(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,8}[^\W\d_]{2,24}(?![\w@-])"
 )
 _NO_PEOPLE = ("git", "hg", "svn", "npm")  # users of repositories
 _NO_DOMAINS = frozenset(
@@ -68,7 +68,7 @@ _OF_PEOPLE = frozenset(
     ["com", "org", "net", "edu", "gov", "cn", "de", "uk", "fr", "jp", "eu", "us", "io", "info", "me"]
 )
 """Ends of domains that are not the ends of files too."""
-_URL_BEFORE = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/@\"'<>]{0,200}$", re.IGNORECASE)
+_URL_BEFORE = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/@\"'<>?#]{0,200}$", re.IGNORECASE)
 
 
 def emails(text: str) -> Iterator[Span]:
@@ -197,9 +197,9 @@ def _is_version(text: str, match: re.Match[str]) -> bool:
 
 # --- numbers ------------------------------------------------------------------------------------------------
 
-_CN_ID = re.compile(r"(?<![\w.-])\d{17}[\dXx](?![\w])(?!\.\d)", re.ASCII)
+_CN_ID = re.compile(r"(?<![\w.-])\d{17}[\dXx](?![\w])(?!\.(?!0+\b)\d)", re.ASCII)
 _CARD = re.compile(
-    r"(?<![\w.+-])(?:\d{13,19}|\d{4}(?:([ -])\d{4})(?:\1\d{4})\1\d{1,7}|\d{4}([ -])\d{6}\2\d{4,5})(?![\w-])(?!\.\d)",
+    r"(?<![\w.+-])(?:\d{13,19}|\d{4}(?:([ -])\d{4})(?:\1\d{4})\1\d{1,7}|\d{4}([ -])\d{6}\2\d{4,5})(?![\w-])(?!\.(?!0+\b)\d)",
     re.ASCII,
 )
 _SSN = re.compile(r"(?<![\w.-])\d{3}-\d{2}-\d{4}(?![\w-])(?!\.\d)", re.ASCII)

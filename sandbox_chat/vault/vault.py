@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 import threading
@@ -24,7 +25,12 @@ LONGEST_LINE = 4096
 """Characters of an unfinished line of live output that are held back at most."""
 WHOLE_NUMBERS = 7
 """Digits from which on a whole number among JSON data is looked at."""
+LONGEST_WORD = 65_536
+"""The same without a sign at which no value goes on."""
+_GAP = re.compile(r"[^\w@.+%()/:'-]")
 _DEEPEST = 200
+_MOST_DIGITS = 25
+TOO_DEEP = "[nested too deeply]"
 _LONGEST_NAME = 60
 
 
@@ -80,7 +86,7 @@ class Vault:
     def hide(self, text: str) -> str:
         """Return a text with tokens in place of personal data, and of all values that the vault knows."""
         with self._lock:
-            taken = [match.span() for match in TOKEN.finditer(text)]
+            taken = self._taken(text)
             found: list[Hit] = []
             for span in kinds.find(text, self._finders, taken):
                 value = text[span.start : span.end]
@@ -92,15 +98,19 @@ class Vault:
         """Return what ``hide`` does, with the values of the vault that are written in another way replaced too, and what those were."""
         with self._lock:
             # Before new values are looked for: what is reversed would be taken for one.
-            taken = [match.span() for match in TOKEN.finditer(text)]
+            taken = self._taken(text)
             hits = widest(hit for hit in self._disguises.all(text) if not _touches(hit, taken))
             findings = [Finding(_kind(hit.token), hit.how, hit.token) for hit in hits if hit.how != "plain"]
             once = self.hide(_replaced(text, hits))
             # And after it, as one that has just become known may stand there in another way too.
-            taken = [match.span() for match in TOKEN.finditer(once)]
+            taken = self._taken(once)
             more = widest(hit for hit in self._disguises.all(once) if not _touches(hit, taken))
             findings += [Finding(_kind(hit.token), hit.how, hit.token) for hit in more]
             return _replaced(once, more), findings
+
+    def _taken(self, text: str) -> list[tuple[int, int]]:
+        """Return where tokens of this vault stand; what only looks like one is text like any other."""
+        return [match.span() for match in TOKEN.finditer(text) if match.group() in self._values]
 
     def reveal(self, text: str) -> str:
         """Return a text with the values in place of the tokens of this vault; other tokens stay."""
@@ -178,8 +188,9 @@ class Stream:
         whole = self._rest + text
         end = max(whole.rfind("\n"), whole.rfind("\r")) + 1
         if len(whole) - end > LONGEST_LINE:
-            space = whole.rfind(" ", end)
-            end = space + 1 if space >= 0 and len(whole) - space <= LONGEST_LINE else len(whole)
+            gap = max((match.end() for match in _GAP.finditer(whole, end)), default=0)
+            if gap or len(whole) - end > LONGEST_WORD:
+                end = gap or len(whole)
         self._rest = whole[end:]
         return self._vault.guard(whole[:end])[0] if end else ""
 
@@ -223,19 +234,55 @@ def _named(name: str, value: str, change: Callable[[str], str]) -> str:
 def _mapped(value: Any, change: Callable[[str], str], *, numbers: bool = True, depth: int = 0) -> Any:
     if isinstance(value, str):
         return change(value)
-    if isinstance(value, bool) or value is None or depth > _DEEPEST:
+    if isinstance(value, bool) or value is None:
         return value
-    if isinstance(value, int) and numbers and abs(value) >= 10**WHOLE_NUMBERS:
-        text = str(value)
-        changed = change(text)
+    if isinstance(value, int | float):
+        text = _number_text(value) if numbers else ""
+        changed = change(text) if text else text
         return value if changed == text else changed
+    if depth > _DEEPEST:  # nothing is put back there, and what is hidden is hidden in the text of it
+        return change(_as_text(value)) if numbers else value
     if isinstance(value, Mapping):
-        return {
-            change(name) if isinstance(name, str) else name: _named(name, each, change)
-            if numbers and isinstance(each, str) and isinstance(name, str)
-            else _mapped(each, change, numbers=numbers, depth=depth + 1)
-            for name, each in value.items()
-        }
+        found: dict[Any, Any] = {}
+        for name, each in value.items():
+            key = _free(change(name), found) if isinstance(name, str) else name
+            found[key] = _member(name, each, change, numbers=numbers, depth=depth)
+        return found
     if isinstance(value, list | tuple):
         return [_mapped(each, change, numbers=numbers, depth=depth + 1) for each in value]
     return value
+
+
+def _member(name: Any, value: Any, change: Callable[[str], str], *, numbers: bool, depth: int) -> Any:
+    """Return a value of an object, changed."""
+    if numbers and isinstance(name, str):
+        if isinstance(value, str):
+            return _named(name, value, change)
+        if isinstance(value, int | float) and not isinstance(value, bool) and (text := _number_text(value)):
+            changed = _named(name, text, change)
+            return value if changed == text else changed
+    return _mapped(value, change, numbers=numbers, depth=depth + 1)
+
+
+def _number_text(value: float) -> str:
+    """Return a long whole number as it is written; empty for others."""
+    try:
+        whole = int(value)
+    except (ValueError, OverflowError):  # not a number, or without end
+        return ""
+    return str(whole) if whole == value and 10**WHOLE_NUMBERS <= abs(whole) < 10**_MOST_DIGITS else ""
+
+
+def _free(name: str, taken: Mapping[Any, Any]) -> str:
+    """Return a name that no other member has: two that have become alike stay two."""
+    unique, number = name, 2
+    while unique in taken:
+        unique, number = f"{name} ({number})", number + 1
+    return unique
+
+
+def _as_text(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except RecursionError:
+        return TOO_DEEP

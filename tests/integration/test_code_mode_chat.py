@@ -250,3 +250,13 @@ def test_a_draft_that_was_replaced_is_asked_about_as_it_is_now(tmp_path: Path) -
         e.until(lambda: any("is promoted" in event.text for event in e.of(Notice)))
         assert e.ask("use it").subtype == "success"
         assert "[stdout]\n63" in tool_results(e.server)[-1].text
+
+
+def test_personal_data_in_a_draft_is_not_recorded(tmp_path: Path) -> None:
+    code = "print(save_skill('mail', 'TO = ' + repr('ann.lee' + '@' + 'example.org') + '\\n', 'Mails.'))"
+    with engine(tmp_path, call("run_code", code=code), text("Done."), code_mode="on", asks=True) as e:
+        assert e.ask("keep it").subtype == "success"
+        (asked,) = e.until(lambda: e.of(ApprovalRequested))
+        assert "+TO = '<EMAIL:" in asked.detail
+        whole = (tmp_path / "data" / "sessions" / e.engine.session_id / "events.jsonl").read_text()
+        assert "ann.lee@example.org" not in whole

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import base64
+import dataclasses
 import json
 import logging
 import socket
@@ -415,6 +416,108 @@ async def test_results_reach_the_sandbox_without_personal_data(tmp_path: Path) -
         (event,) = c.of(NestedStarted)
         assert MAIL not in repr(event.input)
         assert MAIL not in repr(c.of(NestedFinished)[0].content)
+
+
+async def test_a_request_begun_in_one_run_is_not_finished_in_the_next(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with coding(tmp_path, way("good")) as c:
+        await c.said(
+            PREPARE
+            + """
+half = socket.socket(socket.AF_UNIX)
+half.connect(next(each for each in sys.meta_path if type(each).__name__ == "Finder").host.ask.args[0])
+whole = frame({"token": token(), "op": "call", "name": "bad__echo", "arguments": {"text": "late"}})
+half.sendall(whole[:20])
+import time
+time.sleep(0.3)
+"""
+        )
+        said = await c.said(
+            """
+half.settimeout(10)
+try:
+    half.sendall(whole[20:])
+    print(half.recv(100))
+except OSError as error:
+    print(type(error).__name__)
+"""
+        )
+        assert said.strip() in ("b''", "BrokenPipeError", "ConnectionResetError"), said
+        assert c.of(NestedStarted) == []
+
+
+async def test_who_does_not_read_holds_nothing_up(tmp_path: Path) -> None:
+    async with coding(tmp_path, way("good")) as c:
+        await c.said(
+            PREPARE
+            + """
+held = []
+for _ in range(40):
+    sock = socket.socket(socket.AF_UNIX)
+    sock.connect(next(each for each in sys.meta_path if type(each).__name__ == "Finder").host.ask.args[0])
+    sock.sendall(frame({"token": token(), "op": "call", "name": "bad__echo", "arguments": {"text": "x" * 400_000}}))
+    held.append(sock)
+import time
+time.sleep(1)
+"""
+        )
+        await c.until(lambda: not c.bridge._open)
+        assert (await c.said("print(len(list_mcp_tools()) > 0)")).strip() == "True"
+
+
+async def test_looking_for_tools_does_not_stop_the_clock(tmp_path: Path) -> None:
+    code = """
+import threading
+def look():
+    while True:
+        try:
+            list_mcp_tools("x " * 100_000)
+            call_mcp_tool("no__such", {})
+        except Exception:
+            pass
+for _ in range(3):
+    threading.Thread(target=look, daemon=True).start()
+while True:
+    pass
+"""
+    async with coding(tmp_path, way("good")) as c:
+        before = time.monotonic()
+        done = await c.run(code, timeout=3)
+        assert done.stopped == "timeout", done
+        assert time.monotonic() - before < 30
+        assert c.of(NestedStarted) == []
+
+
+async def test_a_schema_error_is_logged_without_personal_data(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with coding(tmp_path, way("good"), pii="on", more=hidden) as c:
+        said = await c.said(
+            """
+try:
+    call_mcp_tool("bad__echo", {"text": ["ann" + ".lee@" + "example.com"]})
+except Exception as error:
+    print(type(error).__name__, "@" in str(error))
+"""
+        )
+        assert said.split() == ["ToolArgumentError", "False"]
+        assert MAIL not in refusals(caplog)
+
+
+async def test_what_a_server_says_of_its_tools_is_hidden_too(tmp_path: Path) -> None:
+    async with coding(tmp_path, way("good"), pii="on", more=hidden) as c:
+        servers = c.host.servers
+        tools = await servers.definitions()
+        told = [dataclasses.replace(tool, description=f"Ask {MAIL} about it.") for tool in tools]
+
+        async def definitions() -> list[Any]:
+            return told
+
+        servers.definitions = definitions  # type: ignore[method-assign]
+        said = await c.said("print(list_mcp_tools(detail='full'), get_mcp_tool_details('bad__echo'))")
+        assert MAIL not in said
+        assert "<EMAIL:" in said
 
 
 def shelved(folder: Path) -> tuple[Store, dict[str, Any]]:

@@ -268,3 +268,89 @@ def test_many_threads() -> None:
         thread.join()
     assert one.count == 51
     assert len(set(said)) == 50
+
+
+# --- what an attack found ---------------------------------------------------------------------------------
+
+
+def on() -> Vault:
+    return Vault(Settings(pii="on"))
+
+
+def test_members_that_become_alike_stay_two() -> None:
+    vault = on()
+    token = vault.hide("kim.lee@example.org")
+    hidden = vault.hide_json({"kim.lee@example.org": "DROP TABLE users", token: "benign"})
+    assert list(hidden.values()) == ["DROP TABLE users", "benign"]
+    assert all("kim" not in name for name in hidden)
+
+
+@pytest.mark.parametrize("depth", [150, 205, 400, 5000])
+def test_nothing_is_too_deep_to_be_hidden(depth: int) -> None:
+    value: Any = "kim.lee@example.org"
+    for _ in range(depth):
+        value = [value]
+    hidden = on().hide_json(value)
+    while isinstance(hidden, list):
+        hidden = hidden[0]
+    assert "kim" not in hidden
+
+
+def test_what_only_looks_like_a_token_is_text() -> None:
+    vault = on()
+    vault.hide("call 13812345678")
+    for forged in ("<P13812345678:aaaaaaaaaa>", "<X13812345678:bbbbbbbbbb>"):
+        assert "13812345678" not in vault.hide(forged)
+        assert "13812345678" not in vault.guard(forged)[0]
+    token = vault.hide("13812345678")
+    assert vault.hide(token) == token
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/home/ann@corp.com/x",
+        "https://x.org/u/ann@corp.com",
+        "s3://bucket/ann@corp.com/f",
+        "https://x.org?e=ann@corp.com",
+        "https://x.org/#ann@corp.com",
+        "-ann@corp.com",
+        "4012888888881881.0",
+    ],
+)
+def test_values_in_other_places(text: str) -> None:
+    hidden = on().hide(text)
+    assert "ann@corp.com" not in hidden
+    assert "4012888888881881" not in hidden
+
+
+@pytest.mark.parametrize(
+    "text", ["postgres://ann@corp.com/db", "https://user@host.com/", "git@github.com:x/y"]
+)
+def test_users_of_addresses_stay(text: str) -> None:
+    assert on().hide(text) == text
+
+
+def test_numbers_of_json_that_are_no_text() -> None:
+    hidden = on().hide_json(
+        {
+            "phone": 4155552671,
+            "mobile": 13912345678.0,
+            "ssn": 219099999,
+            "rate": 0.5,
+            "n": 12,
+            "nan": float("nan"),
+        }
+    )
+    for name in ("phone", "mobile", "ssn"):
+        assert str(hidden[name]).startswith("<"), hidden
+    assert (hidden["rate"], hidden["n"]) == (0.5, 12)
+
+
+def test_a_long_line_is_not_cut_within_a_value() -> None:
+    for before in (LONGEST_LINE - 30, LONGEST_LINE - 5, LONGEST_LINE + 5):
+        stream = on().stream()
+        line = ("ab" * before)[: before - 1] + "," + "user1003@example.com" + "," + "x," * LONGEST_LINE
+        out = "".join(stream.feed(line[at : at + 7]) for at in range(0, len(line), 7)) + stream.close()
+        assert "user1003" not in out
+        assert "<EMAIL:" in out
