@@ -207,7 +207,7 @@ class Settings:
     sandbox_disk_mb: int = _sandbox(
         1024,
         values.whole(16, 1 << 20),
-        "Room in the sandbox's /tmp, in megabytes; it lies in memory (local, Docker).",
+        "Room in the sandbox's /tmp, in megabytes, and as much in its /workspace; it lies in memory (local, Docker).",
     )
     sandbox_files: int = _sandbox(
         100_000,

@@ -32,7 +32,8 @@ _NEW = ".workspace-"
 _NAME, _PATH = 255, 1000  # bytes
 _TOLD = 500
 LEFT_OUT = "Not everything in /workspace is kept with the session ({limit:,} MB in {files:,} files at most, no links): {names}."
-NOT_KEPT = "What is in /workspace could not be kept with the session ({why}). What was kept before is still there: {folder}."
+NOT_KEPT = "What is in /workspace could not be kept with the session ({why}).{before}"
+BEFORE = " What was kept before is still there: {folder}."
 NOT_BROUGHT = (
     "What was kept of /workspace could not be brought back whole ({names}). It is left as it is, in {folder}, and nothing new is "
     "kept in this run."
@@ -95,7 +96,8 @@ class KeptWorkspace:
                 self._tell(LEFT_OUT.format(limit=self._megabytes, files=MOST_FILES, names=_names(left)))
         except (OSError, SandboxError) as problem:
             why = (problem.strerror if isinstance(problem, OSError) else "") or str(problem)
-            self._tell(NOT_KEPT.format(why=clean_line(why, 300).rstrip("."), folder=self.folder))
+            before = BEFORE.format(folder=self.folder) if self.folder.exists() else ""
+            self._tell(NOT_KEPT.format(why=clean_line(why, 300).rstrip("."), before=before))
             if isinstance(problem, SandboxError) and not isinstance(problem, SandboxFileError):
                 raise
 

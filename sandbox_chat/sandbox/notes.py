@@ -46,7 +46,7 @@ def of_limits(
         )
     if isolated and holds(_FULL):
         notes.append(
-            f"The sandbox has no more room for files: /tmp holds {settings.sandbox_disk_mb:,} MB "
+            f"The sandbox has no more room for files: {_room(settings)} {settings.sandbox_disk_mb:,} MB "
             "(SANDBOX_CHAT_SANDBOX_DISK_MB), the home folder and /dev/shm less; very many small files fill them too. "
             "Delete what is not needed."
         )
@@ -64,8 +64,12 @@ def of_file(problem: str, settings: Settings) -> str:
     if _TOO_LARGE[0].lower() in low:
         return f" One file may have {settings.sandbox_file_mb:,} MB (SANDBOX_CHAT_SANDBOX_FILE_MB)."
     if _FULL[0].lower() in low:
-        return f" /tmp holds {settings.sandbox_disk_mb:,} MB (SANDBOX_CHAT_SANDBOX_DISK_MB). Delete what is not needed."
+        return f" {_room(settings)} {settings.sandbox_disk_mb:,} MB (SANDBOX_CHAT_SANDBOX_DISK_MB). Delete what is not needed."
     return ""
+
+
+def _room(settings: Settings) -> str:
+    return "/tmp holds" if settings.sandbox_workspace is not None else "/tmp and /workspace each hold"  # noqa: S108 - inside
 
 
 def report(settings: Settings) -> list[str]:

@@ -26,7 +26,7 @@ def put(text: str, name: str, body: str) -> str:
 
 LIMITS = (
     "run_timeout", "sandbox_memory_mb", "sandbox_processes", "sandbox_cpus", "sandbox_cpu_seconds", "sandbox_file_mb",
-    "sandbox_disk_mb", "sandbox_workspace", "sandbox_python", "sandbox_warm", "start_timeout", "output_limit",
+    "sandbox_disk_mb", "sandbox_workspace", "keep_workspace", "keep_workspace_mb", "sandbox_python", "sandbox_warm", "start_timeout", "output_limit",
     "output_keep_mb", "text_limit", "image_limit", "images_per_call", "html_limit", "table_rows",
     "table_columns", "table_cell", "download_limit", "attach_limit",
 )  # fmt: skip

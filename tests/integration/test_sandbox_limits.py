@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conformance.backends import wait_warm
 from support.sandboxes import PATIENCE, a_worker, until
 
 from sandbox_chat.sandbox import cgroups
@@ -275,3 +276,29 @@ async def test_a_file_that_may_not_be_written_is_not_removed(worker: SandboxWork
     with pytest.raises(SandboxFileError, match="cannot be written"):
         await worker.upload(_Source(), 14 << 20, "mine")  # type: ignore[arg-type]
     assert (await run(worker, "open('/tmp/mine').read()")).result_text == "'kept'"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("warm", [False, True])
+async def test_the_workspace_has_its_limits_too(warm: bool, tmp_path: Path) -> None:
+    """Its room, and that what lies in it counts as memory."""
+    values: dict[str, Any] = {
+        "sandbox_disk_mb": 64,
+        "sandbox_memory_mb": 400,
+        "sandbox_file_mb": 400,
+        "sandbox_warm": warm,
+    }
+    with a_worker(tmp_path, **values) as worker:
+        if warm:
+            wait_warm(worker)
+        code = "for i in range(10): open(f'/workspace/{i}', 'wb').write(bytes(10 << 20))"
+        done = await run(worker, code)
+        assert "/tmp and /workspace each hold 64 MB" in named(done), done
+        assert (await run(worker, "!rm -f /workspace/*\n1")).result_text == "1"
+    with a_worker(tmp_path, **{**values, "sandbox_disk_mb": 1024}) as worker:
+        if warm:
+            wait_warm(worker)
+        code = "import time\nfor i in range(50):\n    open(f'/workspace/{i}', 'wb').write(bytes(10 << 20)); time.sleep(0.05)\ntime.sleep(5)"
+        done = await run(worker, code)
+        assert done.stopped == "died", done
+        assert MEMORY in str(done.error), done

@@ -280,3 +280,4 @@ def test_a_full_disk_is_said(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_workspace.tempfile, "mkdtemp", full)
     rig.kept.save(rig.sandbox)
     assert "No space left on device" in rig.said[0]
+    assert "kept before" not in rig.said[0]  # nothing was
