@@ -186,7 +186,7 @@ class CodeBridge:
                 case "call":
                     return await self._call(run, request)
                 case "list" | "search" | "details" | "server":
-                    return await self._found(request)
+                    return await self._found(run, request)
                 case "skills" | "skill" | "skill_text" | "draft" if self._shelf is not None:
                     return await self._shelf.answer(request, run.call_id)
             self._refuse("a request that is none")
@@ -202,19 +202,23 @@ class CodeBridge:
 
     # -- finding ---------------------------------------------------------------------------------------
 
-    async def _tools(self) -> Sequence[ToolDefinition]:
-        return await self._servers.definitions() if self._servers is not None else []
+    async def _tools(self, run: Run) -> Sequence[ToolDefinition]:
+        """Return all tools; servers that have to be started for that take their time, which is not the code's."""
+        if self._servers is None:
+            return []
+        with run.waiting():
+            return await self._servers.definitions()
 
-    async def _found(self, request: Mapping[str, Any]) -> Answer:
+    async def _found(self, run: Run, request: Mapping[str, Any]) -> Answer:
         """Answer what asks for tools; what a server says of itself may hold personal data too."""
         short = {
             key: value[:LONGEST_NAME] if isinstance(value, str) else value for key, value in request.items()
         }
-        answer = await self._find(short)
+        answer = await self._find(run, short)
         return await self._private.safe_value(answer, strict=False) if self._private is not None else answer
 
-    async def _find(self, request: Mapping[str, Any]) -> Answer:
-        tools = await self._tools()
+    async def _find(self, run: Run, request: Mapping[str, Any]) -> Answer:
+        tools = await self._tools(run)
         op = request["op"]
         if op == "details":
             tool = finding.find(tools, str(request.get("name")))
@@ -262,7 +266,7 @@ class CodeBridge:
             not isinstance(timeout, int | float) or isinstance(timeout, bool) or not timeout > 0  # NaN
         ):
             return _failure("arguments", "timeout must be a number of seconds above 0.")
-        tools = await self._tools()
+        tools = await self._tools(run)
         name = str(request.get("name"))[:LONGEST_NAME]
         tool = finding.find(tools, name)
         if tool is None or self._servers is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import sys
 import time
@@ -359,3 +360,11 @@ async def test_the_shell_of_another_session_knows_nothing(tmp_path: Path) -> Non
         await b.said("call_mcp_tool('bad__echo')")
         assert a.bridge._token.reveal() != b.bridge._token.reveal()
         assert len(a.calls) == len(b.calls) == 1
+
+
+async def test_the_start_of_a_server_does_not_eat_the_time_limit(tmp_path: Path) -> None:
+    server = way("good")
+    late = dataclasses.replace(server, command=("/bin/sh", "-c", 'sleep 5; exec "$@"', "sh", *server.command))
+    async with coding(tmp_path, late) as c:
+        done = await c.run("print(len(list_mcp_tools()) > 0)", timeout=3)
+        assert (done.ok, done.stdout.strip()) == (True, "True"), done
