@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from sandbox_chat.engine_code import VAULT
+from sandbox_chat.gateway.whole_file import write_whole
 from sandbox_chat.sandbox.kept_workspace import FOLDER
 from sandbox_chat.settings import Settings
 
@@ -60,10 +61,7 @@ def _copy_values(settings: Settings, source: str, target: str) -> None:
     """Take along what the tokens of personal data stand for, where that is kept: it is encrypted, and stays so."""
     root = settings.data_path / "sessions"
     try:
-        data = (root / source / VAULT).read_bytes()
-        fd = os.open(root / target / VAULT, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(fd, "wb") as file:
-            file.write(data)
+        write_whole(root / target / VAULT, (root / source / VAULT).read_bytes())
     except FileNotFoundError:
         return
     except OSError as error:

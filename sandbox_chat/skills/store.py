@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sandbox_chat.gateway.whole_file import write_whole
 from sandbox_chat.skills import skill as kinds
 from sandbox_chat.skills.skill import MANIFEST, Draft, Look, Skill, SkillError
 from sandbox_chat.text import bound, clean, clean_line
@@ -319,7 +320,7 @@ class Store:
         return entries
 
     def _write(self, entries: Mapping[str, Any]) -> None:
-        _write_whole(self.folder / PROMOTED, json.dumps({"promoted": entries}, indent=1).encode())
+        write_whole(self.folder / PROMOTED, json.dumps({"promoted": entries}, indent=1).encode())
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
@@ -406,15 +407,6 @@ def _put(files: Mapping[str, bytes], target: Path) -> None:
     except BaseException:
         shutil.rmtree(made, ignore_errors=True)
         raise
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
-    with os.fdopen(handle, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(name).replace(path)
 
 
 def _number(value: Any) -> int:

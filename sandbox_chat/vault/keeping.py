@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import os
@@ -11,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sandbox_chat.gateway.whole_file import write_whole
 from sandbox_chat.settings import Secret
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Keeper:
                 salt = os.urandom(_SALT)
                 self._key = (salt, _key(self._passphrase, salt))
             try:
-                _write(self._path, _sealed(values, *self._key))
+                write_whole(self._path, _sealed(values, *self._key))
             except OSError as error:
                 log.warning("the vault could not be kept: %s", error.strerror)
                 return f"What the tokens of personal data stand for could not be kept ({error.strerror})."
@@ -121,24 +121,6 @@ def _opened(data: bytes, key: bytes) -> dict[str, str]:
     if not isinstance(found, dict):
         raise CannotOpen("The kept vault is damaged.")
     return {str(token): str(value) for token, value in found.items()}
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all, for its owner only."""
-    new = path.with_name(f".{path.name}.new")
-    try:
-        with contextlib.suppress(FileNotFoundError):
-            new.unlink()
-        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            new.unlink()
-        raise
 
 
 def _key(passphrase: Secret, salt: bytes) -> bytes:
